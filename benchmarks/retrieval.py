@@ -1,0 +1,170 @@
+"""How well search answers: this project's engine, a plain grep over sections and SQLite FTS5 on the same questions.
+
+    python benchmarks/retrieval.py                    the table for all questions
+    python benchmarks/retrieval.py --split test       only those that the ranking was not tuned on
+    python benchmarks/retrieval.py --check            exit 1 if the engine falls below a floor in questions.yaml's head
+    python benchmarks/retrieval.py --misses           what was not answered, and by which fact
+
+A question lists facts, a fact lists patterns. A fact is found when any of its patterns occurs in the text of one of the first k
+results (whitespace collapsed, backticks and asterisks dropped); Success@k needs every fact. Out-of-field questions have no
+facts and should get no result. Characters are those of the three passages with their headings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sqlite3
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from cudagraph_skill import corpus, terms
+from cudagraph_skill.paths import skill_root
+from cudagraph_skill.search import open_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.model import Section
+
+    Engine = Callable[[str], list[str]]
+
+HERE = Path(__file__).resolve().parent
+OUTSIDE = "out-of-field"
+
+
+def load(path: Path = HERE / "questions.yaml") -> list[dict[str, Any]]:
+    """The questions; see the head of the file for their form."""
+    found: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+def ours() -> Engine:
+    """`skill search` with its default limit and budget."""
+    index, _ = open_index(skill_root())
+    return lambda question: [f"{' > '.join(hit.section.headings)}\n{hit.passage}" for hit in index.search(question).hits]
+
+
+def grep(sections: list[Section]) -> Engine:
+    """Sections by how many different words of the question they contain; ties keep the order of the files."""
+    texts = [section.markdown for section in sections]
+    lowered = [text.lower() for text in texts]
+
+    def answer(question: str) -> list[str]:
+        words = {word for word in re.findall(r"[\w.-]{2,}", question.lower()) if word not in terms.STOP_WORDS}
+        scores = [(sum(word in text for word in words), -place) for place, text in enumerate(lowered)]
+        return [texts[-place] for score, place in sorted(scores, reverse=True)[:3] if score]
+
+    return answer
+
+
+def fts5(sections: list[Section]) -> Engine:
+    """SQLite FTS5 over heading, authored fields and text, its own tokenizer with stemming, headings weighted 3."""
+    base = sqlite3.connect(":memory:")
+    base.execute("create virtual table docs using fts5(heading, authored, body, tokenize='porter unicode61')")
+    rows = [(" ".join(each.headings), " ".join(each.asks + each.errors), each.text) for each in sections]
+    base.executemany("insert into docs values (?, ?, ?)", rows)
+
+    def answer(question: str) -> list[str]:
+        words = [word for word in re.findall(r"\w+", question.lower()) if word not in terms.STOP_WORDS]
+        match = " OR ".join(f'"{word}"' for word in words)
+        if not match:
+            return []
+        found = base.execute("select rowid from docs where docs match ? order by bm25(docs, 3, 2, 1) limit 3", (match,))
+        return [sections[row - 1].markdown for (row,) in found]
+
+    return answer
+
+
+def plain(text: str) -> str:
+    """Text as the patterns see it."""
+    return re.sub(r"\s+", " ", re.sub(r"[`*]", "", terms.plain(text))).strip()
+
+
+def facts_found(texts: list[str], facts: list[list[str]]) -> list[bool]:
+    """For each fact whether one of its patterns occurs in one of the texts."""
+    cleaned = [plain(text) for text in texts]
+    return [any(re.search(pattern, text, re.I) for pattern in fact for text in cleaned) for fact in facts]
+
+
+def score(questions: list[dict[str, Any]], engine: Engine) -> dict[str, Any]:
+    """Success@1 and @3 in percent, characters (median and 95th percentile), refusals, and what was missed."""
+    first, third, size, refused, wrongly, missed = [], [], [], [], 0, []
+    for item in questions:
+        results = engine(item["question"])
+        if item["topic"] == OUTSIDE:
+            refused.append(not results)
+            if results:
+                missed.append((item["id"], item["question"], ["answered: " + results[0].splitlines()[0]]))
+            continue
+        found = facts_found(results[:3], item["facts"])
+        first.append(all(facts_found(results[:1], item["facts"])))
+        third.append(all(found))
+        size.append(sum(map(len, results[:3])))
+        wrongly += not results
+        if not all(found):
+            gaps = [" | ".join(fact) for fact, ok in zip(item["facts"], found, strict=True) if not ok]
+            heads = [f"    got: {text.splitlines()[0][-100:]}" for text in results[:3]]
+            missed.append((item["id"], item["question"], gaps + heads))
+    return {
+        "Success@1": _percent(first),
+        "Success@3": _percent(third),
+        "characters": int(statistics.median(size)) if size else 0,
+        "p95 characters": sorted(size)[int(len(size) * 0.95)] if size else 0,
+        "refused outside": _percent(refused),
+        "refused inside": round(100 * wrongly / max(1, len(first)), 1),
+        "missed": missed,
+    }
+
+
+def _percent(hits: list[bool]) -> float:
+    return round(100 * sum(hits) / max(1, len(hits)), 1)
+
+
+def main() -> int:
+    """Print the table; with --check compare with the floors."""
+    options = argparse.ArgumentParser(description="Success of search on benchmarks/questions.yaml")
+    options.add_argument("--split", choices=("dev", "test"))
+    options.add_argument("--check", action="store_true", help="exit 1 when below benchmarks/floors.yaml")
+    options.add_argument("--misses", action="store_true")
+    options.add_argument("--by", choices=("topic", "difficulty"), help="one row for each, ours only")
+    args = options.parse_args()
+    questions = [item for item in load() if args.split in (None, item["split"])]
+    sections, _ = corpus.sections(corpus.documents(skill_root()))
+    engines = {"skill search": ours(), "grep over sections": grep(sections), "SQLite FTS5": fts5(sections)}
+    inside = sum(item["topic"] != OUTSIDE for item in questions)
+    print(f"{inside} questions in the field, {len(questions) - inside} outside, {len(sections)} sections")
+    columns = ("Success@1", "Success@3", "characters", "p95 characters", "refused outside", "refused inside")
+    print(f"{'':<22}" + "".join(f"{name:>17}" for name in columns))
+    scores = {name: score(questions, engine) for name, engine in engines.items()}
+    for name, row in scores.items():
+        print(f"{name:<22}" + "".join(f"{row[column]:>17}" for column in columns))
+    if args.by:
+        _groups(questions, engines["skill search"], args.by)
+    if args.misses:
+        for name, question, gaps in scores["skill search"]["missed"]:
+            print(f"{name}: {question}", *(f"  {gap}" for gap in gaps), sep="\n")
+    return _below_floor(scores["skill search"]) if args.check else 0
+
+
+def _groups(questions: list[dict[str, Any]], engine: Engine, key: str) -> None:
+    for name in sorted({item.get(key, "-") for item in questions}):
+        row = score([item for item in questions if item.get(key, "-") == name], engine)
+        print(f"  {name:<24}{row['Success@1']:>8}{row['Success@3']:>8}")
+
+
+def _below_floor(row: dict[str, Any]) -> int:
+    floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))
+    low = [f"{name} is {row[name]}, the floor is {least}" for name, least in floors["at_least"].items() if row[name] < least]
+    low += [f"{name} is {row[name]}, the ceiling is {most}" for name, most in floors["at_most"].items() if row[name] > most]
+    for sentence in low:
+        print(sentence, file=sys.stderr)
+    return 1 if low else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""MCP tools `search` and `read`, and the skill's files as resources, over stdio, on the official SDK."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Annotated
+
+from cudagraph_skill import __version__, reading, render
+from cudagraph_skill.model import SkillError
+from cudagraph_skill.paths import skill_root
+from cudagraph_skill.search import Index, open_index
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.resources import FileResource
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cudagraph_skill.model import Section
+
+INSTRUCTIONS = """\
+CUDA Graphs for PyTorch, offline: torch.cuda.graph, make_graphed_callables, torch.compile reduce-overhead, Transformer Engine,
+Megatron. Ask `search` a question, an API name, a flag or an error text; it returns the shortest passages that answer, each with
+its source line. Call `read` with a path or `path#heading` from a result for the whole section. An empty `results` means that
+the skill does not know; do not answer from it then."""
+
+_READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+class Passage(BaseModel):
+    """One answer: `text` is Markdown, `path` and `lines` say where it stands in the skill."""
+
+    path: str
+    heading: str
+    lines: tuple[int, int]
+    text: str
+    score: float
+
+
+class Found(BaseModel):
+    """What `search` found, best first; `nearest` names headings when nothing answers."""
+
+    results: list[Passage]
+    nearest: list[str] = []
+    next: str = ""
+
+
+class Part(BaseModel):
+    """One section of the skill, with the source that its facts were read in."""
+
+    path: str
+    heading: str
+    lines: tuple[int, int]
+    text: str
+    sources: list[str]
+
+
+class Parts(BaseModel):
+    """What `read` found: one section, or for a whole file its headings with empty texts."""
+
+    sections: list[Part]
+
+
+@cache
+def _index() -> Index:
+    index, notes = open_index(skill_root())
+    for note in notes:
+        print(note, file=sys.stderr)  # noqa: T201 - stdout belongs to the protocol
+    return index
+
+
+def search(
+    question: Annotated[str, Field(description="A question, an API name, a flag or an error text.")],
+    limit: Annotated[int, Field(ge=1, le=20, description="How many passages.")] = 3,
+    page: Annotated[int, Field(ge=1, le=100, description="2 gives the passages after the first `limit`.")] = 1,
+    max_tokens: Annotated[int, Field(ge=50, le=20_000, description="Length of all passages together.")] = 800,
+) -> Annotated[CallToolResult, Found]:
+    """Find the passages that answer a question about CUDA Graphs in PyTorch, Transformer Engine or Megatron.
+
+    Use it for API details, errors, wrong results, missing speedup, versions and settings. Not for other subjects.
+    """
+    try:
+        found = _index().search(question, limit, page, max_tokens)
+    except SkillError as error:
+        raise ToolError(str(error)) from None
+    step = render.next_step(found, question, page) if found.hits else ""
+    data = Found(
+        results=[
+            Passage(
+                path=hit.section.path,
+                heading=" > ".join(hit.section.headings),
+                lines=(hit.section.first, hit.section.last),
+                text=hit.passage,
+                score=hit.score,
+            )
+            for hit in found.hits
+        ],
+        nearest=[render.where(section) for section in found.nearest],
+        next=step,
+    )
+    return _result(render.answer(found, question, page), data)
+
+
+def read(
+    ref: Annotated[str, Field(description="`path#heading` or `path:line` of a search result, or a path for its headings.")],
+) -> Annotated[CallToolResult, Parts]:
+    """Read one section of the skill in full, or list the headings of a file."""
+    found = reading.find(_index().sections(), ref)
+    if isinstance(found, reading.Missing):
+        raise ToolError(str(found))
+    whole = len(found) == 1
+    text = render.section(found[0]) if whole else render.contents(found)
+    return _result(text, Parts(sections=[_part(section, whole) for section in found]))
+
+
+def _part(section: Section, whole: bool) -> Part:
+    return Part(
+        path=section.path,
+        heading=" > ".join(section.headings),
+        lines=(section.first, section.last),
+        text=section.text if whole else "",
+        sources=list(section.sources) if whole else [],
+    )
+
+
+def _result(text: str, data: BaseModel) -> CallToolResult:
+    """Lean text for the model, the same as data for programs."""
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+
+
+def build() -> MCPServer:
+    """The server with all tools and resources, not yet connected to anything."""
+    root = skill_root()
+    server = MCPServer(
+        name="cuda-graphs",
+        title="CUDA Graphs for PyTorch",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        log_level="WARNING",
+    )
+    server.tool(title="Search CUDA Graphs knowledge", annotations=_READ_ONLY)(search)
+    server.tool(title="Read a section", annotations=_READ_ONLY)(read)
+    for path in (root / "SKILL.md", *sorted((root / "references").glob("*.md"))):
+        server.add_resource(_resource(root, path))
+    return server
+
+
+def _resource(root: Path, path: Path) -> FileResource:
+    name = path.relative_to(root).as_posix()
+    title = next(line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    return FileResource(
+        uri=f"skill://cuda-graphs/{name}",
+        name=name,
+        title=title[2:],
+        description=title[2:],
+        path=path,
+        mime_type="text/markdown",
+    )
+
+
+def serve() -> None:
+    """Answer on stdin and stdout until the client goes."""
+    build().run("stdio")

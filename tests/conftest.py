@@ -1,0 +1,48 @@
+"""What several test files need: the corpus, an index over it, and a cache folder that is not the user's."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cudagraph_skill import corpus
+from cudagraph_skill.paths import skill_root
+from cudagraph_skill.search import Index, open_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cudagraph_skill.model import Section
+
+
+def pytest_configure() -> None:
+    if os.environ.get("CI") and find_spec("torch") is None:
+        pytest.exit("CI must have torch: the anchors in the references are compared with its source", 1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["CUDAGRAPH_SKILL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def sections() -> list[Section]:
+    found, notes = corpus.sections(corpus.documents(skill_root()))
+    assert notes == []
+    return found
+
+
+@pytest.fixture(scope="session")
+def index() -> Index:
+    return open_index(skill_root())[0]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder for one test."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("CUDAGRAPH_SKILL_CACHE", str(folder))
+    return folder

@@ -1,0 +1,192 @@
+"""The code fences of the skill, and their run on a GPU.
+
+    python tests/fences.py list > fences.json            on any machine, with the project installed
+    python tests/fences.py run fences.json > out.json    on a GPU machine, with torch and the standard library only
+    python tests/fences.py keep out.json                 back here: adds what still stands in the files to the evidence
+
+A fence opened by "```python run" is executed after PRELUDE in a process of its own; `torch>=X` and `gpus=N` in its info
+string say what it needs. tests/evidence/fences.json keeps the result, and a test holds that no such fence lacks one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PRELUDE = """\
+import torch; from torch import nn; import torch.nn.functional as F
+torch.manual_seed(0); device = "cuda"
+model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)).cuda()
+x = torch.randn(32, 64, device="cuda"); y = torch.randn(32, 64, device="cuda")
+loss_fn = nn.MSELoss()
+loader = [(torch.randn(32, 64), torch.randn(32, 64)) for _ in range(4)]
+"""
+ROOT = Path(__file__).resolve().parent.parent
+EVIDENCE = ROOT / "tests" / "evidence" / "fences.json"
+_DEADLINE_SECONDS = 240
+_AT_ONCE = 10
+
+
+class Fence(NamedTuple):
+    """A fence: `info` is all after the backticks, `line` the 1-based line of its first line of code."""
+
+    path: str
+    line: int
+    info: str
+    code: str
+
+    @property
+    def digest(self) -> str:
+        """A name for exactly this code."""
+        return hashlib.sha256(self.code.encode()).hexdigest()[:16]
+
+
+def fences(root: Path = ROOT) -> list[Fence]:
+    """Every fence of SKILL.md, README.md and references/*.md."""
+    from markdown_it import MarkdownIt
+
+    found = []
+    for path in (root / "SKILL.md", root / "README.md", *sorted((root / "references").glob("*.md"))):
+        for token in MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8")):
+            if token.type == "fence" and token.map:
+                found.append(Fence(path.relative_to(root).as_posix(), token.map[0] + 2, token.info.strip(), token.content))
+    return found
+
+
+def _runnable(info: str) -> bool:
+    return info.split()[:2] == ["python", "run"]
+
+
+def _listed() -> list[dict[str, Any]]:
+    return [{**fence._asdict(), "digest": fence.digest} for fence in fences() if _runnable(fence.info)]
+
+
+def _needs(info: str) -> tuple[tuple[int, ...], int]:
+    """The torch version and the number of GPUs that an info string asks for."""
+    version = re.search(r"torch>=([\d.]+)", info)
+    gpus = re.search(r"gpus=(\d+)", info)
+    return tuple(map(int, version[1].split("."))) if version else (0,), int(gpus[1]) if gpus else 1
+
+
+def _run(job: dict[str, Any], folder: Path) -> int:
+    """Start one fence in a forked child (torch is imported, CUDA is not touched yet) and return its process id."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    out = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.chdir(folder)
+    code = 1
+    try:
+        script = folder / "fence.py"  # a file of its own: Triton and TorchScript read a function's source
+        script.write_text(PRELUDE + job["code"])
+        exec(compile(script.read_text(), str(script), "exec"), {"__name__": "__main__", "__file__": str(script)})
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _torchrun(job: dict[str, Any], folder: Path, gpus: int) -> int:
+    """One fence on several GPUs, a process for each, without the prelude's tensors on GPU 0."""
+    (folder / "job.py").write_text("import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n" + PRELUDE + job["code"])
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}", "job.py"]
+    with (folder / "output").open("wb") as out:
+        return subprocess.Popen(command, cwd=folder, stdout=out, stderr=out, start_new_session=True).pid
+
+
+def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
+    import torch
+
+    have = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    gpus = int(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU "))
+    results: list[dict[str, Any]] = []
+    waiting, running = list(jobs), {}
+    while waiting or running:
+        while waiting and len(running) < _AT_ONCE:
+            job = waiting.pop(0)
+            version, wanted = _needs(job["info"])
+            if version > have or wanted > gpus:
+                results.append({**job, "status": "not run", "why": f"needs {job['info'].removeprefix('python run ')}"})
+                continue
+            folder = Path(tempfile.mkdtemp())
+            pid = _torchrun(job, folder, wanted) if wanted > 1 else _run(job, folder)
+            running[pid] = (job, folder, time.monotonic())
+        for pid, (job, folder, start) in list(running.items()):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            seconds = time.monotonic() - start
+            if not done and seconds < _DEADLINE_SECONDS:
+                continue
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            if not done:
+                os.waitpid(pid, 0)
+            output = (folder / "output").read_text(errors="replace")[-1500:]
+            passed = done and status == 0
+            row = {**job, "status": "passed" if passed else "failed", "seconds": round(seconds, 1)}
+            if not passed:
+                row["output"] = output if done else f"no end after {_DEADLINE_SECONDS} s\n{output}"
+            results.append(row)
+            del running[pid]
+        time.sleep(0.02)
+    for row in results:
+        del row["code"]
+    return {**_machine(), "results": sorted(results, key=lambda row: (row["path"], row["line"]))}
+
+
+def _machine() -> dict[str, Any]:
+    import torch
+
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    gpus = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().splitlines()
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "gpus": gpus,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "command": "python tests/fences.py run fences.json",
+    }
+
+
+def _keep(run: dict[str, Any]) -> None:
+    """Add a run to the evidence. A fence keeps its newest result; one that has changed since loses it."""
+    current = {job["digest"] for job in _listed()}
+    runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
+    for number, older in enumerate(runs):
+        newer = {row["digest"] for later in runs[number + 1 :] for row in later["results"] if row["status"] != "not run"}
+        older["results"] = [row for row in older["results"] if row["digest"] in current - newer]
+    EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
+
+
+def main() -> None:
+    """`list`, `run FILE` or `keep FILE`; JSON on stdout."""
+    if sys.argv[1:2] == ["list"]:
+        print(json.dumps(_listed(), indent=0))
+        return
+    data = json.loads(Path(sys.argv[2]).read_text())
+    if sys.argv[1] == "keep":
+        _keep(data)
+    else:
+        print(json.dumps(_run_all(data), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""The `skill` command as a person and as a program meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cudagraph_skill import __version__, cli
+from cudagraph_skill.search import MAX_QUERY_CHARS
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCATION = re.compile(r"^(references/[\w-]+\.md|SKILL\.md):\d+: .+ > .+")
+
+
+def _skill(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    try:
+        code = cli.main(arguments)
+    except SystemExit as stop:  # argparse leaves so after --help and --version
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_an_answer_opens_with_path_and_line_and_ends_with_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("search", "why", "warm", "up", "before", "capture", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert LOCATION.match(out)
+    assert sum(bool(LOCATION.match(line)) for line in out.splitlines()) == 3
+    assert out.splitlines()[-1].startswith("next: skill ")
+
+
+def test_the_line_that_is_printed_is_the_headings_line(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _skill("search", "graph_pool_handle", "--limit", "1", capsys=capsys)
+    path, line, rest = out.splitlines()[0].split(":", 2)
+    text = (ROOT / path).read_text().splitlines()[int(line) - 1]
+    assert text.lstrip("# ") == rest.rpartition(" > ")[2].strip() or text.lstrip("# ") in rest
+
+
+def test_the_next_command_works(capsys: pytest.CaptureFixture[str]) -> None:
+    import shlex
+
+    for question in ("share a memory pool", "capture_error_mode"):
+        _, out, _ = _skill("search", question, "--max-tokens", "150", capsys=capsys)
+        command = shlex.split(out.splitlines()[-1].removeprefix("next: skill "))
+        code, out, _ = _skill(*command, capsys=capsys)
+        assert code == 0
+        assert out
+
+
+def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("search", "--json", "--limit", "2", "replay", capsys=capsys)
+    data = json.loads(out)
+    assert code == 0
+    assert len(data["results"]) == 2
+    assert set(data["results"][0]) == {"path", "heading", "lines", "text", "score"}
+    assert data["next"].startswith("skill ")
+
+
+def test_nothing_found_is_exit_1_with_nearest_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("search", "how long to boil eggs", capsys=capsys)
+    assert (code, out) == (1, "")
+    assert err.startswith("nothing found")
+    code, out, _ = _skill("search", "--json", "how long to boil eggs", capsys=capsys)
+    assert code == 1
+    assert json.loads(out)["results"] == []
+
+
+def test_a_flag_of_another_program_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("search", "--cuda-graph-impl", capsys=capsys)
+    assert code == 0
+    assert "cuda-graph-impl" in out
+
+
+def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
+    _, cut, _ = _skill("search", "warm-up", "--max-tokens", "60", capsys=capsys)
+    _, full, _ = _skill("search", "warm-up", "--full", capsys=capsys)
+    assert len(full) > len(cut)
+    assert "[…]" not in full
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["search"], "empty"),
+        (["search", ""], "empty"),
+        (["search", "x" * (MAX_QUERY_CHARS + 1)], "characters"),
+        (["search", "\udcff\udcfe\x01\x02"], "binary"),
+        (["search", "a", "--limit", "0"], "1 or more"),
+        (["search", "a", "--limit", "many"], "whole number"),
+        (["search", "a", "--limt", "3"], "did you mean --limit"),
+        (["search", "a", "--full", "--max-tokens", "3"], "not allowed with"),
+        (["search", "a", "--corpus", "/nonexistent"], "no such folder"),
+        (["serch", "a"], "did you mean `skill search`"),
+        (["why is my replay wrong"], "skill search"),
+        (["read"], "required"),
+        (["completion", "fish"], "bash"),
+    ],
+)
+def test_misuse_is_one_sentence_and_exit_2(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill(*arguments, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_misuse_is_json_for_those_who_asked_for_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("search", "", "--json", capsys=capsys)
+    assert code == 2
+    assert "empty" in json.loads(out)["error"]
+
+
+def test_an_unreadable_corpus_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "loop.md").symlink_to(tmp_path / "loop.md")
+    code, _, err = _skill("search", "a", "--corpus", str(tmp_path), capsys=capsys)
+    assert code == 2
+    assert "Traceback" not in err
+
+
+def test_a_users_own_markdown_is_searched_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "own.md").write_text("# Zebra policy\nZebras are never captured on Tuesdays.\n")
+    code, out, _ = _skill("search", "zebra tuesdays", "--corpus", str(tmp_path), capsys=capsys)
+    assert code == 0
+    assert out.startswith(f"{tmp_path}/own.md:1: Zebra policy")
+    code, out, _ = _skill("read", f"{tmp_path}/own.md#zebra-policy", "--corpus", str(tmp_path), capsys=capsys)
+    assert "Tuesdays" in out
+
+
+def test_notes_about_a_users_files_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.md").write_text("---\n: : [\n---\n# Zebra\nstripes\n")
+    code, out, err = _skill("search", "zebra stripes", "--corpus", str(tmp_path), capsys=capsys)
+    assert code == 0
+    assert "stripes" in out
+    assert "YAML" in err
+
+
+@pytest.mark.parametrize("ref", ["SKILL.md#requirements", "SKILL#Requirements", "SKILL.md:33", "requirements"])
+def test_read_takes_the_forms_that_people_type(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("read", ref, capsys=capsys)
+    assert code == 0
+    assert "| PyTorch |" in out
+
+
+def test_read_of_a_file_lists_its_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("read", "SKILL.md", capsys=capsys)
+    assert code == 0
+    assert "Requirements" in out
+    assert "| PyTorch |" not in out
+
+
+@pytest.mark.parametrize(("ref", "says"), [("SKILL.md#nothing", "nearest"), ("nowhere.md", "no file or heading")])
+def test_read_of_what_is_not_there_is_exit_1(ref: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("read", ref, capsys=capsys)
+    assert (code, out) == (1, "")
+    assert says in err
+
+
+def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
+    commands = ("search", "read", "serve", "completion")
+    for arguments in ((), ("--help",), *((name, "--help") for name in commands)):
+        code, out, _ = _skill(*arguments, capsys=capsys)
+        assert code == 0
+        assert "example: " in out
+        assert "exit codes: 0" in out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("completion", shell, capsys=capsys)
+    assert code == 0
+    assert "search" in out
+
+
+def _process(*command: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}
+    return subprocess.run(command, capture_output=True, timeout=60, env=environment, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_stdin_is_a_question() -> None:
+    done = _process(sys.executable, "-m", "cudagraph_skill", "search", "-", input=b"\xff\xfecapture fails 901")
+    assert done.returncode == 0
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search capture --full --limit 200 | head -n 1")
+    assert done.stderr == b""
+
+
+def test_colour_is_for_terminals_only() -> None:
+    command = [sys.executable, "-m", "cudagraph_skill", "search", "pool"]
+    assert b"\x1b[" not in _process(*command).stdout
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    subprocess.run(command, stdout=theirs, env=environment, check=True)
+    assert b"\x1b[1m" in os.read(ours, 4096)
+
+
+def test_launchers_work_from_any_folder_and_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(ROOT)
+    for launcher, argument in (("search.py", "pool"), ("read.py", "SKILL.md#requirements")):
+        done = subprocess.run(
+            [sys.executable, tmp_path / "link" / "tools" / launcher, argument], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_bare_clone_says_what_is_missing_and_how_to_grep() -> None:
+    done = subprocess.run([sys.executable, "-S", ROOT / "tools" / "search.py", "pool"], capture_output=True, check=False)
+    assert done.returncode == 3
+    assert b"pip install whoosh" in done.stderr
+    assert b"grep" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,105 @@
+"""Markdown to sections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cudagraph_skill import corpus
+from cudagraph_skill.model import SkillError
+from cudagraph_skill.paths import skill_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _sections(text: str) -> list[corpus.Section]:
+    return corpus.sections([corpus.Document("file.md", text.encode())])[0]
+
+
+def test_a_section_ends_at_the_next_heading_of_any_level() -> None:
+    first, second, third = _sections("# One\na\n\n## Two\nb\n\n# Three\nc\n")
+    assert (first.text, second.text, third.text) == ("a", "b", "c")
+    assert second.headings == ("One", "Two")
+    assert third.headings == ("Three",)
+
+
+def test_lines_are_those_an_editor_shows() -> None:
+    text = "# One\na\n\n## Two\nb\n"
+    first, second = _sections(text)
+    assert (first.first, first.last) == (1, 3)
+    assert text.splitlines()[second.first - 1] == "## Two"
+    assert second.last == 5
+
+
+def test_a_hash_inside_a_fence_is_no_heading() -> None:
+    assert len(_sections("# One\n```bash\n# comment\n```\n")) == 1
+
+
+def test_setext_headings_count() -> None:
+    assert [each.headings[-1] for each in _sections("One\n===\na\n\nTwo\n---\nb\n")] == ["One", "Two"]
+
+
+def test_the_comment_under_a_heading_is_read_and_not_shown() -> None:
+    (one,) = _sections('# One\n<!-- asks: why so | how\n     errors: it | broke\n     source: torch@2.13 a.py "b c" -->\ntext\n')
+    assert one.asks == ("why so", "how")
+    assert one.errors == ("it", "broke")
+    assert one.sources == ('torch@2.13 a.py "b c"',)
+    assert one.text == "text"
+
+
+def test_an_open_comment_hides_nothing() -> None:
+    (one,) = _sections("# One\n<!-- asks: why\ntext\n")
+    assert "text" in one.text
+
+
+def test_text_before_the_first_heading_belongs_to_the_front_matter_title() -> None:
+    (one,) = _sections("---\ntitle: A guide\n---\nhello\n")
+    assert one.headings == ("A guide",)
+    assert one.first == 4
+
+
+def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> None:
+    found, notes = corpus.sections([corpus.Document("file.md", b"---\na: [\n---\n# One\nhello\n")])
+    assert "hello" in found[-1].text
+    assert len(notes) == 1
+    assert "file.md" in notes[0]
+    assert "YAML" in notes[0]
+
+
+def test_two_headings_of_one_name_get_two_anchors() -> None:
+    assert [each.anchor for each in _sections("# A b\n# A b\n")] == ["a-b", "a-b-1"]
+
+
+@pytest.mark.parametrize(("heading", "anchor"), [("`torch.cuda.graph`: a block", "torchcudagraph-a-block"), ("--flag", "--flag")])
+def test_anchors_are_githubs(heading: str, anchor: str) -> None:
+    assert corpus.slug(heading) == anchor
+
+
+def test_bytes_that_are_not_utf8_cost_one_note_and_not_the_file() -> None:
+    found, notes = corpus.sections([corpus.Document("file.md", b"# One\ncaf\xe9\n")])
+    assert len(found) == 1
+    assert len(notes) == 1
+
+
+def test_binary_files_are_left_out_with_a_note() -> None:
+    found, notes = corpus.sections([corpus.Document("file.md", b"\x7fELF\0\0")])
+    assert found == []
+    assert "NUL" in notes[0]
+
+
+def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SkillError, match="no such folder"):
+        corpus.documents(skill_root(), tmp_path / "none")
+
+
+def test_a_folder_without_markdown_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SkillError, match="no Markdown file"):
+        corpus.documents(skill_root(), tmp_path)
+
+
+def test_the_digest_changes_with_any_byte() -> None:
+    one, two = corpus.Document("a.md", b"x"), corpus.Document("a.md", b"y")
+    assert corpus.digest([one]) != corpus.digest([two])
+    assert corpus.digest([one, two]) != corpus.digest([two, one])

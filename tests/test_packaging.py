@@ -1,0 +1,137 @@
+"""What is installed is what stands in the tree, and nothing of ours takes a name that belongs to others."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import cudagraph_skill
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LAUNCHERS = [*(ROOT / "tools").glob("*.py"), *(ROOT / "server").glob("*.py")]
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the checkout")
+
+
+def _packages_on_disk() -> set[str]:
+    found = set()
+    for base in ("tools", "server"):
+        for init in (ROOT / base).rglob("__init__.py"):
+            found.add(".".join(init.parent.relative_to(ROOT / base).parts))
+    return found
+
+
+def test_the_package_list_is_the_folders_on_disk() -> None:
+    listed = set(PROJECT["tool"]["setuptools"]["packages"]) - {"cudagraph_skill._skill"}
+    assert listed == _packages_on_disk()
+
+
+def test_launchers_are_short_and_named_unlike_any_module_of_python() -> None:
+    for path in LAUNCHERS:
+        assert path.stem not in sys.stdlib_module_names
+        assert len(path.read_text().splitlines()) <= 12
+
+
+def test_no_python_file_lies_in_the_root() -> None:
+    assert list(ROOT.glob("*.py")) == []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Names in a wheel built from what git tracks, so that a dirty `build/` cannot leak into it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    files = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in files.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            (folder / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "src" / name).write_bytes((ROOT / name).read_bytes())
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", folder, folder / "src"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]) -> None:
+    expected = {f"cudagraph_skill/_skill/{name}" for name in ("SKILL.md", "card.yaml")}
+    expected |= {f"cudagraph_skill/_skill/{path.relative_to(ROOT)}" for path in LAUNCHERS}
+    expected |= {f"cudagraph_skill/_skill/references/{path.name}" for path in (ROOT / "references").glob("*.md")}
+    for base in ("tools", "server"):
+        for package in _packages_on_disk():
+            folder = ROOT / base / package.replace(".", "/")
+            expected |= {str(path.relative_to(ROOT / base)) for path in folder.glob("*.py")} if folder.is_dir() else set()
+    expected |= {"cudagraph_skill/py.typed", "cudagraph_skill_server/py.typed"}
+    assert {name for name in wheel if ".dist-info/" not in name} == expected
+
+
+def test_nothing_is_importable_as_tools_or_server(wheel: set[str]) -> None:
+    assert {name.split("/")[0] for name in wheel if ".dist-info/" not in name} == {"cudagraph_skill", "cudagraph_skill_server"}
+
+
+def test_torch_is_an_extra_only() -> None:
+    assert not any(name.startswith("torch") for name in PROJECT["project"]["dependencies"])
+    assert {"torch", "gpu", "test"} <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = cudagraph_skill.__version__
+    assert yaml.safe_load((ROOT / "card.yaml").read_text())["version"] == version
+    assert f"version: {version}\n" in (ROOT / "SKILL.md").read_text()
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+LAYERS = [
+    {"__init__", "model", "paths"},
+    {"corpus", "terms"},
+    {"passages", "reading"},
+    {"search"},
+    {"render"},
+    {"app", "cli"},
+    {"__main__"},
+]
+
+
+def _imports(path: Path) -> set[str]:
+    """Modules of ours that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cudagraph_skill"):
+            inner = (node.module or "").split(".")[1:]
+            found |= set(inner[:1]) or {alias.name for alias in node.names}
+    return found
+
+
+def test_each_module_imports_only_from_layers_below_it() -> None:
+    rank = {name: number for number, layer in enumerate(LAYERS) for name in layer}
+    files = [*(ROOT / "tools/cudagraph_skill").glob("*.py"), *(ROOT / "server/cudagraph_skill_server").glob("*.py")]
+    for path in files:
+        wrong = {
+            name
+            for name in _imports(path)
+            if name in rank and rank[name] >= rank[path.stem] and name not in {path.stem, "app"} and path.stem != "__init__"
+        }
+        assert wrong == set(), path
+
+
+def test_searching_imports_no_heavy_package_of_others() -> None:
+    code = "import sys; from cudagraph_skill import search, render; print(*{'torch', 'mcp', 'yaml', 'markdown_it', 'shtab'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
+    assert done.stdout == "\n"
+
+
+def test_functions_stay_small() -> None:
+    long = []
+    for path in [*(ROOT / "tools").rglob("*.py"), *(ROOT / "server").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno > 60:
+                long.append(f"{path.name}:{node.name}")
+    assert long == []

@@ -1,0 +1,140 @@
+"""The references keep their form: every section is found, dated, sourced, short; every fence parses; every link leads somewhere."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from fences import EVIDENCE, _listed, fences
+
+from cudagraph_skill.corpus import slug
+
+if TYPE_CHECKING:
+    from cudagraph_skill.model import Section
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCES = sorted((ROOT / "references").glob("*.md"))
+SOURCE = re.compile(r'(torch|TE|MCore|Megatron-LM|Bridge|vllm|sglang|transformers|docs|pytorch|CUDA|NCCL|seen|blog|[\w.-]+/[\w.-]+)[@# ]')
+MAX_CHARACTERS = 1600  # about 400 tokens: a section is one answer
+
+
+@pytest.fixture(scope="module")
+def authored(sections: list[Section]) -> list[Section]:
+    """Sections of the references that have text of their own, titles left out."""
+    return [each for each in sections if each.path.startswith("references/") and each.level > 1 and each.text]
+
+
+def test_the_files_that_were_promised_are_there() -> None:
+    promised = "api-pytorch api-te-megatron api-megatron-bridge patterns-compatibility patterns-dynamic troubleshooting streams rng memory"
+    promised += " optimizers-amp distributed torch-compile serving profiling correctness"
+    assert {f"{name}.md" for name in promised.split()} <= {path.name for path in REFERENCES}
+
+
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.name)
+def test_a_file_opens_with_a_title_and_where_and_when_it_was_read(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("# ")
+    opening = " ".join(lines[1:12])
+    assert re.search(r"20\d\d-\d\d-\d\d", opening)
+    assert re.search(r"\d+\.\d+", opening)
+
+
+def test_every_section_has_question_forms_and_a_source(authored: list[Section]) -> None:
+    assert [each.ref for each in authored if len(each.asks) < 3] == []
+    assert [each.ref for each in authored if not each.sources] == []
+
+
+def test_sources_say_what_was_read(authored: list[Section]) -> None:
+    assert [(each.ref, source) for each in authored for source in each.sources if not SOURCE.match(source)] == []
+
+
+def test_sections_are_short_enough_to_be_an_answer(authored: list[Section]) -> None:
+    assert [(each.ref, len(each.text)) for each in authored if len(each.text) > MAX_CHARACTERS] == []
+
+
+def test_headings_are_unique_in_their_file(sections: list[Section]) -> None:
+    refs = [(each.path, slug(each.headings[-1])) for each in sections]
+    assert sorted({ref for ref in refs if refs.count(ref) > 1}) == []
+
+
+def test_every_link_leads_to_a_file_and_a_heading(sections: list[Section]) -> None:
+    anchors = {each.ref for each in sections} | {each.path for each in sections}
+    broken = []
+    for path in [ROOT / "SKILL.md", ROOT / "README.md", ROOT / "CONTRIBUTING.md", *REFERENCES]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", path.read_text(), flags=re.S)):
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            file, _, anchor = target.partition("#")
+            there = (path.parent / file).resolve() if file else path
+            shown = there.relative_to(ROOT).as_posix() if there.is_relative_to(ROOT) else target
+            ok = there.exists() and (not anchor or f"{shown}#{anchor}" in anchors or not shown.endswith(".md"))
+            broken += [] if ok else [f"{path.name}: {target}"]
+    assert broken == []
+
+
+def test_files_that_skill_md_names_exist() -> None:
+    text = (ROOT / "SKILL.md").read_text()
+    names = set(re.findall(r"`(?:references/)?([a-z-]+\.md)`", text))
+    assert {path.name for path in REFERENCES} == names
+
+
+def test_every_python_fence_parses() -> None:
+    wrong = []
+    for fence in fences():
+        if fence.info.split()[:1] == ["python"]:
+            try:
+                ast.parse(fence.code)
+            except SyntaxError as error:
+                wrong.append(f"{fence.path}:{fence.line}: {error.msg}")
+    assert wrong == []
+
+
+def test_fences_say_only_what_their_runner_understands() -> None:
+    known = re.compile(r"(python( run( torch>=[\d.]+)?( gpus=\d+)?)?|bash|text|yaml|json|toml|ini|cpp|console|diff|)$")
+    assert [f"{fence.path}:{fence.line}: {fence.info}" for fence in fences() if not known.match(fence.info)] == []
+
+
+def test_every_fence_that_is_meant_to_run_has_run_on_a_gpu_as_it_stands() -> None:
+    evidence = json.loads(EVIDENCE.read_text())
+    seen = {row["digest"]: row["status"] for run in evidence for row in run["results"]}
+    missing = [f"{job['path']}:{job['line']}" for job in _listed() if job["digest"] not in seen]
+    assert missing == []
+    assert [row["path"] for run in evidence for row in run["results"] if row["status"] == "failed"] == []
+
+
+def test_evidence_names_its_machine_and_versions() -> None:
+    for run in json.loads(EVIDENCE.read_text()):
+        assert all(run[key] for key in ("date", "gpus", "torch", "cuda", "python", "command"))
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
+def test_phrases_that_were_read_in_torch_still_stand_there(authored: list[Section]) -> None:
+    import torch
+
+    here = Path(torch.__file__).parent.parent
+    version = ".".join(torch.__version__.split(".")[:2])
+    checked, gone = 0, []
+    for each in authored:
+        for source in each.sources:
+            match = re.match(r'torch@([\d.]+) (\S+\.pyi?) "(.+)"$', source)
+            if match and match[1] == version and (here / match[2]).exists():
+                checked += 1
+                text = (here / match[2]).read_text(errors="replace")
+                gone += [] if match[3] in text else [f"{each.ref}: {source}"]
+    assert gone == []
+    assert checked > 50 or version != "2.13"
+
+
+def test_skill_md_is_within_the_limits_of_the_format() -> None:
+    text = (ROOT / "SKILL.md").read_text()
+    assert len(text.splitlines()) < 500
+    assert len(text) / 3.6 < 5000  # a token of this text has 3.6 characters or more
+    head = yaml.safe_load(text.split("---")[1])
+    assert set(head) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    assert len(head["description"]) <= 1024

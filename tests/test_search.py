@@ -1,0 +1,167 @@
+"""Questions to sections, and the index that is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cudagraph_skill.model import SkillError
+from cudagraph_skill.paths import skill_root
+from cudagraph_skill.search import MAX_QUERY_CHARS, Index, open_index
+
+if TYPE_CHECKING:
+    from cudagraph_skill.model import Section
+
+
+def test_every_identifier_in_a_heading_finds_a_section_that_has_it(index: Index, sections: list[Section]) -> None:
+    missed = []
+    for section in sections:
+        for name in {part for part in section.headings[-1].split("`")[1::2] if len(part) > 3}:
+            found = index.search(name, limit=3).hits
+            if not any(name in hit.section.headings[-1] for hit in found):
+                missed.append(name)
+    assert missed == []
+
+
+def test_every_error_text_finds_a_section_that_lists_it_first(index: Index, sections: list[Section]) -> None:
+    texts = {text: section for section in sections for text in section.errors if len(text) > 5}
+    missed = [text for text in texts if not (hits := index.search(text, limit=1).hits) or text not in hits[0].section.errors]
+    assert missed == []
+
+
+def test_an_authored_question_finds_its_section(index: Index, sections: list[Section]) -> None:
+    asked = [(form, section) for section in sections for form in section.asks]
+    found = [section.ref in {hit.section.ref for hit in index.search(form, limit=3).hits} for form, section in asked]
+    assert sum(found) >= 0.95 * len(found)
+
+
+def test_a_typo_is_corrected_and_said(index: Index) -> None:
+    answer = index.search("make_graphed_callables autocst cache")
+    assert answer.hits
+    assert answer.corrected
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["how long do I boil an egg", "matplotlib bar chart colours", "neo4j cypher shortest path", "kubernetes ingress tls secret"],
+)
+def test_another_field_is_refused_with_the_nearest_headings(index: Index, question: str) -> None:
+    answer = index.search(question)
+    assert answer.hits == []
+
+
+def test_pages_continue_and_do_not_overlap(index: Index) -> None:
+    pages = [index.search("capture fails", limit=2, page=page).hits for page in (1, 2, 3)]
+    refs = [hit.section.ref for hits in pages for hit in hits]
+    assert len(refs) == len(set(refs)) == 6
+
+
+def test_passages_keep_to_the_budget(index: Index) -> None:
+    for tokens in (100, 400, 800):
+        hits = index.search("how do I warm up before capture", limit=3, max_tokens=tokens).hits
+        openings = sum(len(hit.passage.split("\n\n")[0]) for hit in hits)  # an opening is never cut
+        assert sum(len(hit.passage) for hit in hits) <= max(tokens * 4, openings) + 40
+
+
+@pytest.mark.parametrize("question", ["", "   \n", "\x00\x01\x02\x03", "x" * (MAX_QUERY_CHARS + 1), "\x1b\x07\x07"])
+def test_questions_that_are_none_are_one_sentence(index: Index, question: str) -> None:
+    with pytest.raises(SkillError):
+        index.search(question)
+
+
+def test_a_pasted_traceback_is_a_question(index: Index) -> None:
+    frames = "\n".join(f'  File "/home/me/project/module_{n}.py", line {n}, in forward' for n in range(150))
+    log = f"Traceback (most recent call last):\n{frames}\nCUDA error: operation not permitted when stream is capturing"
+    assert "operation not permitted" in " ".join(hit.section.markdown + str(hit.section.errors) for hit in index.search(log).hits)
+
+
+def test_threads_may_share_an_index(index: Index) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        scores = list(pool.map(lambda _: index.search("shared memory pool").hits[0].score, range(40)))
+    assert len(set(scores)) == 1
+
+
+def test_the_index_is_built_once_and_then_opened(cache: Path) -> None:
+    open_index(skill_root())
+    (folder,) = cache.iterdir()
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    open_index(skill_root())
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_changed_content_gets_an_index_of_its_own(cache: Path, tmp_path: Path) -> None:
+    own = tmp_path / "docs"
+    own.mkdir()
+    (own / "a.md").write_text("# Flux capacitor\nNeeds 1.21 gigawatts.\n")
+    index, _ = open_index(skill_root(), own)
+    assert "gigawatts" in index.search("flux capacitor").hits[0].passage
+    (own / "a.md").write_text("# Flux capacitor\nNeeds a bolt of lightning.\n")
+    index, _ = open_index(skill_root(), own)
+    assert "lightning" in index.search("flux capacitor").hits[0].passage
+    assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove", "garbage"])
+def test_a_damaged_index_is_built_again(cache: Path, damage: str) -> None:
+    open_index(skill_root())
+    (folder,) = cache.iterdir()
+    for path in folder.iterdir():
+        if damage == "truncate":
+            path.write_bytes(path.read_bytes()[:10])
+        elif damage == "garbage":
+            path.write_bytes(b"garbage" * 100)
+        elif path.name == "vocabulary":
+            path.unlink()
+    index, notes = open_index(skill_root())
+    assert index.search("capture").hits
+    assert notes == []
+
+
+def test_what_a_killed_process_left_is_never_opened_and_swept_later(cache: Path) -> None:
+    half = cache / ".building-dead"
+    half.mkdir(parents=True)
+    (half / "_MAIN_1.toc").write_bytes(b"half")
+    os.utime(half, (time.time() - 7200,) * 2)
+    index, _ = open_index(skill_root())
+    assert index.search("capture").hits
+    assert not half.exists()
+
+
+def test_a_cache_that_cannot_be_written_costs_a_note_and_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("CUDAGRAPH_SKILL_CACHE", str(blocked / "cache"))
+    index, notes = open_index(skill_root())
+    assert index.search("capture").hits
+    assert "CUDAGRAPH_SKILL_CACHE" in notes[0]
+
+
+def test_processes_that_build_at_the_same_time_agree(cache: Path) -> None:
+    code = "from cudagraph_skill.search import *; from cudagraph_skill.paths import *; print(open_index(skill_root())[0].search('pool').hits[0])"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "tools")}
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) for _ in range(4)
+    ]
+    ended = [process.communicate() for process in started]
+    assert {err for _, err in ended} == {b""}
+    assert len({out for out, _ in ended}) == 1
+    assert [path.name[0] for path in cache.iterdir()] == ["1"]
+
+
+def test_old_indexes_are_swept(cache: Path) -> None:
+    cache.mkdir()
+    for number in range(20):
+        folder = cache / f"1-{number:020x}"
+        folder.mkdir()
+        os.utime(folder, (number + 1,) * 2)
+    (cache / "not-ours").mkdir()
+    open_index(skill_root())
+    assert len(list(cache.iterdir())) <= 9
+    assert (cache / "not-ours").is_dir()

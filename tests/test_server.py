@@ -1,0 +1,110 @@
+"""The MCP server through the SDK's own client, in memory and as a subprocess."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+
+from cudagraph_skill.paths import skill_root
+from cudagraph_skill_server import app
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _ask(call: Any, server: Any = None, **options: Any) -> Any:
+    async def talk() -> Any:
+        async with Client(server or app.build(), **options) as client:
+            return await call(client)
+
+    return asyncio.run(talk())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> None:
+    result = _ask(lambda client: client.call_tool("search", {"question": "share a pool between graphs", "limit": 2}), mode=mode)
+    assert not result.is_error
+    assert result.content[0].text.startswith(("references/", "SKILL.md"))
+    passages = result.structured_content["results"]
+    assert len(passages) == 2
+    assert set(passages[0]) == {"path", "heading", "lines", "text", "score"}
+
+
+def test_tools_are_read_only_and_typed() -> None:
+    tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools()).tools}
+    assert set(tools) == {"search", "read"}
+    for tool in tools.values():
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.destructive_hint
+        assert not tool.annotations.open_world_hint
+        assert tool.output_schema
+        assert all("description" in argument for argument in tool.input_schema["properties"].values())
+
+
+def test_read_takes_what_search_returns() -> None:
+    result = _ask(lambda client: client.call_tool("search", {"question": "capture_error_mode", "limit": 1}))
+    first = result.structured_content["results"][0]
+    result = _ask(lambda client: client.call_tool("read", {"ref": f"{first['path']}:{first['lines'][0]}"}))
+    part = result.structured_content["sections"][0]
+    assert part["heading"] == first["heading"]
+    assert len(part["text"]) >= len(first["text"])
+
+
+def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:
+    result = _ask(lambda client: client.call_tool("search", {"question": "how long to boil eggs"}))
+    assert not result.is_error
+    assert result.structured_content["results"] == []
+    assert "nothing found" in result.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("search", {"question": " "}, "empty"),
+        ("search", {"question": "x" * 10**6}, "characters"),
+        ("search", {}, "question"),
+        ("search", {"question": "a", "limit": 0}, "limit"),
+        ("read", {"ref": "nowhere.md"}, "no file or heading"),
+        ("read", {"ref": "../../etc/passwd"}, "no file or heading"),
+    ],
+)
+def test_misuse_is_a_tool_error_that_says_what_to_change(tool: str, arguments: dict[str, Any], says: str) -> None:
+    result = _ask(lambda client: client.call_tool(tool, arguments))
+    assert result.is_error
+    assert says in result.content[0].text
+    assert "Traceback" not in result.content[0].text
+
+
+def test_every_file_of_the_skill_is_a_resource() -> None:
+    listed = _ask(lambda client: client.list_resources()).resources
+    files = {"SKILL.md", *(f"references/{path.name}" for path in (skill_root() / "references").glob("*.md"))}
+    assert {str(resource.uri).removeprefix("skill://cuda-graphs/") for resource in listed} == files
+    result = _ask(lambda client: client.read_resource("skill://cuda-graphs/SKILL.md"))
+    assert result.contents[0].text == (skill_root() / "SKILL.md").read_text()
+
+
+def test_an_unknown_resource_is_a_protocol_error() -> None:
+    with pytest.RaisesGroup(MCPError, flatten_subgroups=True):
+        _ask(lambda client: client.read_resource("skill://cuda-graphs/references/none.md"))
+
+
+@pytest.mark.parametrize("command", [["-m", "cudagraph_skill", "serve"], [str(ROOT / "server" / "serve.py")]])
+def test_a_real_process_answers_over_stdio(command: list[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}
+    server = StdioServerParameters(command=sys.executable, args=command, env=environment)
+    result = _ask(lambda client: client.call_tool("search", {"question": "replay"}), server)
+    assert result.structured_content["results"]
+
+
+def test_the_server_ends_when_its_client_goes_and_prints_nothing_of_its_own() -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}
+    command = [sys.executable, "-m", "cudagraph_skill", "serve"]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=30, env=environment, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

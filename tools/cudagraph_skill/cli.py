@@ -1,0 +1,255 @@
+"""The `skill` command: arguments in, text out. The only module that prints; everything it needs is imported when needed."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from cudagraph_skill import __version__
+from cudagraph_skill.model import SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cudagraph_skill.search import Index
+
+EXIT_CODES = """\
+exit codes: 0 an answer, 1 nothing found, 2 the command was not understood, 3 this machine lacks something it needs"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with misuse answered in one sentence that names the fix."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SkillError(f"{self.prog}: {message}; see `{self.prog} --help`")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"is {number}, it must be 1 or more")
+    return number
+
+
+_count.__name__ = "whole number"  # argparse names the type in its message
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their help; shell completion is made from this too."""
+    top = _Parser(
+        prog="skill",
+        description="CUDA Graphs for PyTorch: answers, checks and working code, offline.",
+        epilog=f'example: skill search "backward fails during capture"\n\n{EXIT_CODES}',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"skill {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _add_search(commands)
+    _add_read(commands)
+    _add_serve(commands)
+    _add_completion(commands)
+    return top
+
+
+def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str, example: str) -> _Parser:
+    return commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=f"{example}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_search(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "search",
+        "answer a question with the shortest passages that suffice",
+        'example: skill search "dropout gives the same mask every step"\n'
+        "         skill search --limit 1 cudaErrorStreamCaptureUnjoined",
+    )
+    new.add_argument("question", nargs="*", help="a question, an API name, a flag or an error text; - reads it from stdin")
+    new.add_argument("--limit", type=_count, default=3, metavar="K", help="how many passages (default 3)")
+    new.add_argument("--page", type=_count, default=1, metavar="N", help="passages after the first (N-1)*K (default 1)")
+    size = new.add_mutually_exclusive_group()
+    size.add_argument(
+        "--max-tokens", type=_count, default=800, metavar="T", help="length of all passages together (default 800)"
+    )
+    size.add_argument("--full", action="store_true", help="whole sections, however long")
+    _add_corpus(new)
+    new.set_defaults(run=_search)
+
+
+def _add_read(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "read",
+        "print one section, or the headings of a file",
+        "example: skill read references/streams.md\n         skill read SKILL.md#requirements",
+    )
+    new.add_argument("ref", metavar="PATH[#HEADING|:LINE]", help="as `skill search` prints it")
+    _add_corpus(new)
+    new.set_defaults(run=_read)
+
+
+def _add_corpus(new: _Parser) -> None:
+    new.add_argument("--corpus", type=Path, metavar="DIR", help="add the Markdown files of this folder")
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+
+
+def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "serve",
+        "run the MCP server on stdin and stdout",
+        "example: claude mcp add cuda-graphs -- skill serve",
+    )
+    new.set_defaults(run=_serve, json=False)
+
+
+def _add_completion(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(commands, "completion", "print a completion script for your shell", 'example: eval "$(skill completion bash)"')
+    new.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    new.set_defaults(run=_completion, json=False)
+
+
+def _search(args: argparse.Namespace) -> int:
+    from cudagraph_skill import render
+
+    question = _question(args.question)
+    found = _index(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
+    for typed, used in found.corrected.items() if found.hits else ():
+        _say(f'no section has "{typed}": searched for "{used}"')
+    if args.json:
+        print(render.answer_json(found, question, args.page))
+    elif found.hits:
+        print(render.answer(found, question, args.page, _colour()))
+    else:
+        _say(render.nothing_found(found, question))
+    return 0 if found.hits else 1
+
+
+def _question(parts: list[str]) -> str:
+    if parts == ["-"]:
+        return sys.stdin.buffer.read(1 << 22).decode("utf-8", "replace")
+    return " ".join(parts)
+
+
+def _index(args: argparse.Namespace) -> Index:
+    """The search index, or one sentence about the package that is missing in a bare clone."""
+    from cudagraph_skill.paths import skill_root
+
+    root = skill_root()
+    try:
+        from cudagraph_skill.search import open_index
+
+        index, notes = open_index(root, args.corpus)
+    except ModuleNotFoundError as error:
+        raise SkillError(
+            f"search needs the package {error.name}, which {sys.executable} does not have: run "
+            f"`pip install whoosh markdown-it-py pyyaml`, or grep -rni 'WORD' {root}/references",
+            3,
+        ) from None
+    for note in notes:
+        _say(note)
+    return index
+
+
+def _read(args: argparse.Namespace) -> int:
+    from cudagraph_skill import reading, render
+
+    found = reading.find(_index(args).sections(), args.ref)
+    if isinstance(found, reading.Missing):
+        sentence = str(found)
+        _say(sentence)
+        if args.json:
+            print(render.error_json(sentence))
+        return 1
+    if len(found) == 1:
+        print(render.section_json(found[0]) if args.json else render.section(found[0], _colour()))
+    else:
+        print(render.contents_json(found) if args.json else render.contents(found))
+    return 0
+
+
+def _serve(_: argparse.Namespace) -> int:
+    try:
+        from cudagraph_skill_server import app
+    except ModuleNotFoundError as error:
+        raise SkillError(f"the server needs the package {error.name}: run `pip install 'mcp>=2.3,<3'`", 3) from None
+    app.serve()
+    return 0
+
+
+def _completion(args: argparse.Namespace) -> int:
+    import shtab
+
+    print(shtab.complete(parser(), args.shell))
+    return 0
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    top = parser()
+    commands: dict[str, _Parser] = top._subparsers._group_actions[0].choices  # type: ignore  # noqa: SLF001, PGH003 - no public way
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        near = difflib.get_close_matches(argv[0], commands, 1)
+        hint = f"did you mean `skill {near[0]}`?" if near else f'to ask, type: skill search "{argv[0]}"'
+        raise SkillError(f"skill: there is no command `{argv[0]}`; {hint}")
+    args, unknown = top.parse_known_args(argv)
+    if unknown:
+        _refuse(unknown, args, commands[args.command])
+    return args
+
+
+def _refuse(unknown: list[str], args: argparse.Namespace, command: _Parser) -> None:
+    """An unknown option is misuse, except that one may search for a flag of some other program by its name."""
+    options = list(command._option_string_actions)  # noqa: SLF001 - no public way
+    near = difflib.get_close_matches(unknown[0].partition("=")[0], options, 1, 0.75)
+    if args.command == "search" and not near:
+        args.question = [*args.question, *unknown]
+        return
+    hint = f"did you mean {near[0]}?" if near else f"see `skill {args.command} --help`"
+    raise SkillError(f"skill {args.command}: there is no option {unknown[0]}; {hint}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code (see EXIT_CODES); never a traceback for what a user can cause."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        args = _parsed(arguments)
+        run: Callable[[argparse.Namespace], int] | None = getattr(args, "run", None)
+        if run is None:
+            parser().print_help()
+            return 0
+        code = run(args)
+        sys.stdout.flush()
+        return code
+    except SkillError as error:
+        _say(str(error))
+        if "--json" in arguments:
+            from cudagraph_skill import render
+
+            print(render.error_json(str(error)))
+        return error.exit_code
+    except BrokenPipeError:  # the reader (head, less) has gone: nothing more to say, and no complaint at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

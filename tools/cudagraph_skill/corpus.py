@@ -1,0 +1,177 @@
+"""Markdown files to sections: one heading, the text below it, and the index comment that belongs to it.
+
+The comment right under a heading does not show in a rendered page. It holds fields, each starting on its own line, with
+values separated by ` | `:
+
+    <!-- asks: a question that this section answers | another form of it
+         errors: verbatim text of an error that leads here | its number | its enum name
+         source: torch@2.13 torch/cuda/graphs.py "a phrase that stands there" -->
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.model import Section, SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FIELD = re.compile(r"^\s*(asks|errors|source):", re.MULTILINE)
+_MAX_FILE_BYTES = 8 * 1024 * 1024  # a Markdown file larger than this is a data dump; it would dominate the index
+
+
+class Document(NamedTuple):
+    """A Markdown file before it is cut: `shown` is the path that answers print."""
+
+    shown: str
+    data: bytes
+
+
+def documents(root: Path, extra: Path | None = None) -> list[Document]:
+    """SKILL.md and references/*.md of the skill, then every Markdown file under `extra`, in a stable order.
+
+    Raises:
+        SkillError: `extra` is no folder that can be read, or holds no Markdown.
+    """
+    own = [root / "SKILL.md", *sorted((root / "references").glob("*.md"))]
+    found = [Document(path.relative_to(root).as_posix(), path.read_bytes()) for path in own]
+    if extra is not None:
+        found += _users_documents(extra)
+    return found
+
+
+def _users_documents(folder: Path) -> list[Document]:
+    if not folder.is_dir():
+        raise SkillError(f"--corpus {folder}: there is no such folder; name one that holds Markdown files")
+    found = []
+    for path in sorted(folder.rglob("*.md")):
+        try:
+            if path.is_file() and path.stat().st_size <= _MAX_FILE_BYTES:
+                found.append(Document(str(path), path.read_bytes()))
+        except OSError as error:
+            raise SkillError(f"--corpus {folder}: cannot read {path} ({error.strerror}); make it readable") from None
+    if not found:
+        raise SkillError(f"--corpus {folder}: no Markdown file (*.md) in it that can be read; name another folder")
+    return found
+
+
+def digest(docs: list[Document]) -> str:
+    """A name for exactly this content, 20 hexadecimal digits."""
+    state = hashlib.blake2b(digest_size=10)
+    for doc in docs:
+        state.update(f"{doc.shown}\0{len(doc.data)}\0".encode(errors="surrogateescape"))
+        state.update(doc.data)
+    return state.hexdigest()
+
+
+def sections(docs: list[Document]) -> tuple[list[Section], list[str]]:
+    """All sections of all documents, and one sentence for each file that could only be read in part."""
+    found: list[Section] = []
+    notes: list[str] = []
+    for doc in docs:
+        if b"\0" in doc.data:
+            notes.append(f"{doc.shown}: holds NUL bytes, so it is no Markdown text; it was left out")
+            continue
+        try:
+            text = doc.data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            notes.append(f"{doc.shown}: byte {error.start} is not UTF-8; such bytes are shown as \N{REPLACEMENT CHARACTER}")
+            text = doc.data.decode("utf-8", "replace")
+        title, start, note = _front_matter(doc.shown, text)
+        notes += note
+        found += _cut(doc.shown, text, title, start)
+    return found, notes
+
+
+def _front_matter(shown: str, text: str) -> tuple[str, int, list[str]]:
+    """The title that YAML front matter gives, the line after it, and what was wrong with it."""
+    lines = text.splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return "", 0, []
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
+    if not end:
+        return "", 0, []
+    import yaml
+
+    try:
+        fields = yaml.safe_load("\n".join(lines[1:end]))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 2}" if mark else "the top"
+        return (
+            "",
+            end + 1,
+            [f"{shown}: the front matter is not valid YAML at {where}; the text below it was read all the same"],
+        )
+    title = fields.get("title") or fields.get("name") if isinstance(fields, dict) else None
+    return str(title or ""), end + 1, []
+
+
+def _cut(shown: str, text: str, title: str, start: int) -> Iterator[Section]:
+    """Sections of one file. Text above the first heading belongs to `title`, or to the file's name."""
+    lines = text.splitlines()
+    heads = [(0, title or Path(shown).stem, start), *_headings(lines, start)]
+    path: list[tuple[int, str]] = []
+    slugs: dict[str, int] = {}
+    for number, (level, heading, line) in enumerate(heads):
+        end = heads[number + 1][2] if number + 1 < len(heads) else len(lines)
+        path = [step for step in path if step[0] < level]
+        body = "\n".join(lines[line + (level > 0) : end])
+        if level == 0 and not body.strip():
+            continue
+        path.append((level, heading))
+        comment, body = _comment(body)
+        headings = tuple(name for depth, name in path if depth > 0 or level == 0)
+        yield Section(
+            path=shown,
+            anchor=_unique(slug(heading), slugs),
+            headings=headings,
+            level=max(level, 1),
+            first=line + 1,
+            last=max(end, line + 1),
+            text=body,
+            asks=comment.get("asks", ()),
+            errors=comment.get("errors", ()),
+            sources=comment.get("source", ()),
+        )
+
+
+def _headings(lines: list[str], start: int) -> Iterator[tuple[int, str, int]]:
+    """Level, text and 0-based line of each heading at the top level of a file (a `#` inside a fence is none)."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark")
+    tokens = parser.parse("\n".join(["" for _ in lines[:start]] + lines[start:]))
+    for position, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            yield int(token.tag[1]), tokens[position + 1].content, token.map[0]
+
+
+def _comment(body: str) -> tuple[dict[str, tuple[str, ...]], str]:
+    """The fields of the index comment that opens `body`, and `body` without it."""
+    rest = body.lstrip()
+    if not rest.startswith("<!--") or "-->" not in rest:
+        return {}, body.strip()
+    inside, rest = rest[4:].split("-->", 1)
+    parts = _FIELD.split(inside)
+    fields = {
+        name: tuple(" ".join(value.split()) for value in text.split(" | ") if value.strip())
+        for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    return fields, rest.strip()
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading, for example `torchcudagraph-capture-a-block`."""
+    kept = re.sub(r"[^\w\- ]", "", heading.lower())
+    return kept.strip().replace(" ", "-")
+
+
+def _unique(name: str, taken: dict[str, int]) -> str:
+    seen = taken.get(name, -1) + 1
+    taken[name] = seen
+    return f"{name}-{seen}" if seen else name

@@ -1,0 +1,61 @@
+"""The nouns that the other modules exchange; standard library only, cheap to import."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SkillError(Exception):
+    """What the user has to change, in one sentence; `exit_code` is 2 for misuse, 3 for something the machine lacks."""
+
+    def __init__(self, sentence: str, exit_code: int = 2) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+class Section(NamedTuple):
+    """One heading of a Markdown file with the text below it, up to the next heading.
+
+    `path` is what a reader opens (relative to the skill's root, or as the user named it), `anchor` the GitHub-style slug,
+    `headings` the path of headings down to this one, `first` and `last` its 1-based lines, `text` the Markdown without
+    comments and without the heading line. `asks`, `errors` and `sources` come from the comment under the heading.
+    """
+
+    path: str
+    anchor: str
+    headings: tuple[str, ...]
+    level: int
+    first: int
+    last: int
+    text: str
+    asks: tuple[str, ...]
+    errors: tuple[str, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def ref(self) -> str:
+        """The name under which `skill read` finds this section again."""
+        return f"{self.path}#{self.anchor}"
+
+    @property
+    def markdown(self) -> str:
+        """The section as it stands in its file, comment left out."""
+        return f"{'#' * self.level} {self.headings[-1]}\n\n{self.text}".rstrip()
+
+
+class Hit(NamedTuple):
+    """A section that answers a question: `passage` is the part of its text that fits the budget, `score` is unit-free."""
+
+    section: Section
+    score: float
+    passage: str
+    whole: bool
+
+
+class Answer(NamedTuple):
+    """What a search found: `hits` best first, or none and the `nearest` sections; `corrected` maps typed to used words."""
+
+    hits: list[Hit]
+    nearest: list[Section]
+    corrected: dict[str, str]
+    more: bool

@@ -1,0 +1,70 @@
+"""A reference such as `references/streams.md#joins` or `streams.md:40` to the section it means."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.corpus import slug
+
+if TYPE_CHECKING:
+    from cudagraph_skill.model import Section
+
+
+class Missing(str):
+    """A sentence that says what could not be found and what comes nearest."""
+
+    __slots__ = ()
+
+
+def find(sections: list[Section], ref: str) -> list[Section] | Missing:
+    """One section for PATH#HEADING, PATH:LINE or a heading alone; every section of a file for PATH alone.
+
+    PATH may leave out `references/` and `.md`; HEADING may be the anchor or the heading's own words.
+    """
+    path, heading, line = _parts(ref)
+    in_file = [each for each in sections if _is_path(each.path, path)]
+    if not in_file:
+        return _by_heading(sections, ref)
+    if line:
+        return [max((each for each in in_file if each.first <= line), key=lambda each: each.first, default=in_file[0])]
+    if not heading:
+        return in_file
+    return _one(in_file, heading) or Missing(
+        f"{in_file[0].path} has no heading `{heading}`; nearest: {_near(in_file, heading)}"
+    )
+
+
+def _parts(ref: str) -> tuple[str, str, int]:
+    path, _, heading = ref.strip().partition("#")
+    if match := re.fullmatch(r"(.+?):(\d+):?", path):
+        return match[1], "", int(match[2])
+    return path, heading.strip("# "), 0
+
+
+def _is_path(path: str, asked: str) -> bool:
+    wanted = asked.removeprefix("./")
+    return wanted in (path, path.removesuffix(".md")) or (
+        "/" not in wanted and path.rpartition("/")[2] in (wanted, f"{wanted}.md")
+    )
+
+
+def _one(sections: list[Section], heading: str) -> list[Section] | None:
+    found = [each for each in sections if each.anchor == heading or slug(each.headings[-1]) == slug(heading)]
+    return found[:1] or None
+
+
+def _by_heading(sections: list[Section], ref: str) -> list[Section] | Missing:
+    names = ", ".join(dict.fromkeys(each.path for each in sections))
+    return _one(sections, ref) or Missing(
+        f'no file or heading `{ref}`; files: {names}; to look it up by meaning: skill search "{ref}"'
+    )
+
+
+def _near(sections: list[Section], heading: str) -> str:
+    anchors = [each.anchor for each in sections]
+    wanted = slug(heading)
+    near = [anchor for anchor in anchors if wanted and wanted in anchor][:3]
+    near = near or difflib.get_close_matches(wanted, anchors, 3, 0.3) or anchors[:3]
+    return ", ".join(f"#{anchor}" for anchor in near)

@@ -1,0 +1,109 @@
+"""Results to text and JSON: the only module that formats. Text is for people and assistants, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cudagraph_skill.model import Answer, Section
+
+_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def where(section: Section, colour: bool = False) -> str:
+    """`path:line: heading > path`, the form that editors, pipes and assistants can follow."""
+    place, names = f"{section.path}:{section.first}:", " > ".join(section.headings)
+    return f"{_DIM}{place}{_PLAIN} {_BOLD}{names}{_PLAIN}" if colour else f"{place} {names}"
+
+
+def answer(found: Answer, question: str, page: int, colour: bool = False) -> str:
+    """A search result for reading: each passage under the line that says where it stands, the next command last."""
+    if not found.hits:
+        return nothing_found(found, question)
+    parts = [f"{where(hit.section, colour)}\n{hit.passage}" for hit in found.hits]
+    return "\n\n".join([*parts, f"next: {next_step(found, question, page)}"])
+
+
+def next_step(found: Answer, question: str, page: int) -> str:
+    """The command that shows the rest of the first shortened passage, or the next page."""
+    cut = next((hit.section for hit in found.hits if not hit.whole), None)
+    if cut:
+        return f"skill read {shlex.quote(cut.ref)}"
+    if found.more:
+        return f"skill search {shlex.quote(_short(question))} --page {page + 1}"
+    return f"skill read {shlex.quote(found.hits[0].section.path)}"
+
+
+def nothing_found(found: Answer, question: str) -> str:
+    """What to say when no section answers: the nearest headings, so that the reader can ask again."""
+    lines = [f'nothing found for "{_short(question)}": this skill knows CUDA Graphs for PyTorch and nothing else']
+    if found.nearest:
+        lines += ["nearest headings:", *(f"  {where(section)}" for section in found.nearest)]
+    return "\n".join([*lines, "next: ask again with the API name, the flag or the error text, or see `skill read SKILL.md`"])
+
+
+def answer_json(found: Answer, question: str, page: int) -> str:
+    """The same as one line of JSON, with `results` empty and `nearest` filled when nothing was found."""
+    data: dict[str, Any] = {
+        "results": [
+            {
+                "path": hit.section.path,
+                "heading": " > ".join(hit.section.headings),
+                "lines": [hit.section.first, hit.section.last],
+                "text": hit.passage,
+                "score": hit.score,
+            }
+            for hit in found.hits
+        ]
+    }
+    if found.corrected:
+        data["corrected"] = found.corrected
+    if found.hits:
+        data["next"] = next_step(found, question, page)
+    else:
+        data["nearest"] = [where(section) for section in found.nearest]
+    return _json(data)
+
+
+def section(found: Section, colour: bool = False) -> str:
+    """One section for reading."""
+    return f"{where(found, colour)}\n{found.text}"
+
+
+def section_json(found: Section) -> str:
+    """One section as one line of JSON."""
+    data = {
+        "path": found.path,
+        "heading": " > ".join(found.headings),
+        "lines": [found.first, found.last],
+        "text": found.text,
+        "sources": found.sources,
+    }
+    return _json(data)
+
+
+def contents(found: list[Section]) -> str:
+    """The headings of one file, as many lines, with the command that reads one of them."""
+    lines = [f"{each.path}:{each.first}: {'  ' * (each.level - 1)}{each.headings[-1]}" for each in found]
+    return "\n".join([*lines, f"next: skill read {shlex.quote(found[min(1, len(found) - 1)].ref)}"])
+
+
+def contents_json(found: list[Section]) -> str:
+    """The headings of one file as one line of JSON."""
+    return _json({"sections": [{"ref": each.ref, "heading": each.headings[-1], "line": each.first} for each in found]})
+
+
+def error_json(sentence: str) -> str:
+    """A misuse or a lack, for callers that read JSON."""
+    return _json({"error": sentence})
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
+
+def _short(question: str) -> str:
+    line = " ".join(question.split())
+    return line if len(line) <= 120 else line[:119] + "…"

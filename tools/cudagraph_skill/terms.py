@@ -1,0 +1,208 @@
+"""Text to index terms: identifiers kept whole and in parts, words stemmed, the field's synonyms, spelling.
+
+One function serves the index and the query, so that both see the same terms.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# A word, a dotted name, a flag (--cuda-graph-impl), a C++ name (CUDAGraph::replay), a number, a call without its brackets.
+_TOKEN = re.compile(r"--?[a-z0-9][\w-]*|[^\W_][\w]*(?:(?:\.|::|-)\w+)*|_+[^\W_]\w*", re.IGNORECASE)
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_PARTS = re.compile(r"[._:-]+")
+_PLAIN = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": " ", "\u2018": "'",
+                        "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})  # fmt: skip
+# What changes from run to run in an error text carries no meaning for a look-up.
+_NOISE = re.compile(r"0x[0-9a-f]+|(?:/[\w.@+-]+){2,}/?|\bline \d+|\x1b\[[0-9;]*m", re.IGNORECASE)
+
+STOP_WORDS = frozenset(
+    """a about after again all also am an and any anyone are as at be because been being but by can cannot could did do does
+    doesn doing don each either else etc ever every for from further get gets getting give go goes going got had has have having he
+    help her here him his how i if im in instead into is isn it its itself ive just know let like ll look looks make makes
+    many may maybe me might more most much must my need needed needs no now of off ok okay on once one only or other our out over
+    own people please possible put re really right s same say says see seem seems set shall she should shouldn so some
+    something still such sure t take tell than thanks that the their them then there these they thing things think this
+    those though through to together too try trying two under up us use used uses using ve very via want wants was wasn way
+    we well were what when where whether which while who whose why will with within won would wouldn yes yet you your
+    """.split()
+)
+KEPT = frozenset("not without never before after same no once again over out off".split())  # they change what is asked
+
+# Each line is a ring: a query that has one also asks, with less weight, for the others. Multi-word members are matched as
+# adjacent words. Data, not code: tests/test_terms.py holds that every member analyses to terms that the corpus has.
+SYNONYMS = """
+amp | autocast | mixed precision | half precision
+frozen | baked | stale | constant | stuck | same result | never changes | hardcoded
+reduce-overhead | cudagraph trees | compile cudagraphs
+launch-bound | cpu-bound | launch overhead | kernel launch | cpu overhead | dispatch overhead
+pool | mempool | memory pool | private pool
+oom | out of memory | outofmemory
+capture | record | recording | stream capture
+replay | relaunch | rerun | launch
+warm-up | warmup | warm up | dry run
+side stream | another stream | non-default stream | second stream
+default stream | legacy stream | stream 0 | null stream
+dropout | random mask | rng | random | seed
+kv cache | static cache | past key values
+bucket | bucketing | padding | pad
+dynamic shape | variable length | varying size | different shapes | ragged
+learning rate | lr | scheduler
+grad | gradient | backward
+skip | skipping | fall back | fallback
+re-record | recapture | re-capture | rerecord
+sync | synchronize | synchronise | synchronization | synchronisation | block | wait | stall
+host | cpu
+device | gpu
+wrong | incorrect | garbage | mismatch | differ | diverge
+nan | inf | non-finite
+crash | die | abort | segfault
+hang | deadlock | freeze | stuck
+slow | slower | no speedup | not faster | regression
+fp8 | transformer engine | te
+megatron-core | mcore | megatron
+megatron-bridge | bridge | nemo
+pp | pipeline parallel | pipeline
+tp | tensor parallel
+ep | expert parallel | moe
+ddp | distributeddataparallel | data parallel | data-parallel
+fsdp | fsdp2 | fully_shard | sharded
+nccl | collective | all-reduce | allreduce
+optimizer | optim | adam
+clip | clipping | clip_grad_norm_
+checkpoint | checkpointing | recompute | activation checkpointing
+scaler | gradscaler | loss scale | loss scaling
+nsys | nsight | nsight systems
+profile | profiler | trace | timeline
+utilization | utilisation | busy | idle
+vllm | sglang | serving | inference server
+generator | rng state
+pinned | pin_memory | page-locked | pageable
+node | nodes | kernel
+dataloader | data loader | loader
+hook | hooks | callback
+buffer | buffers | batchnorm
+shape | size
+address | pointer | data_ptr
+verify | validate | check | compare
+tolerance | allclose | assert_close | rtol
+output | result
+overwritten | overwrites | clobbered | changes under
+version | release | since
+deprecated | renamed | removed | old name
+flag | option | argument | setting | config
+item | scalar | .item
+branch | if | condition | control flow
+lora | adapter
+prefill | prompt
+decode | generate | token
+worker | thread | background thread
+free | release | reclaim | leak
+custom op | extension | custom kernel
+triton | custom kernel
+"""
+
+
+def plain(text: str) -> str:
+    """`text` with typographic dashes and quotes made plain."""
+    return text.translate(_PLAIN)
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A word's stem; identifiers, numbers and short words stay as they are."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    return str(_porter()(word))
+
+
+@lru_cache(maxsize=1)
+def _porter():  # type: ignore[no-untyped-def]
+    from whoosh.lang.porter import stem as porter
+
+    return porter
+
+
+def words(text: str) -> list[str]:
+    """Stemmed words of `text` in order, identifiers in their parts, stop words left out."""
+    return [term for token in _TOKEN.findall(_NOISE.sub(" ", plain(text))) for term in _parts(token)]
+
+
+def terms(text: str) -> list[str]:
+    """All index terms of `text`: words, whole identifiers with their dotted tails, and adjacent pairs as `a_b`."""
+    found: list[str] = []
+    previous = ""
+    for token in _TOKEN.findall(_NOISE.sub(" ", plain(text))):
+        parts = _parts(token)
+        for part in parts:
+            if previous:
+                found.append(f"{previous}+{part}")
+            found.append(part)
+            previous = part
+        found += _wholes(token, parts)
+    return found
+
+
+@lru_cache(maxsize=65536)
+def _parts(token: str) -> tuple[str, ...]:
+    parts = []
+    for piece in _PARTS.split(token):
+        for part in _CAMEL.findall(piece) or [piece]:
+            low = part.lower()
+            if low in ("cudagraph", "cudagraphs"):
+                parts += ["cuda", "graph"]
+            elif low and (low not in STOP_WORDS or low in KEPT):
+                parts.append(stem(low))
+    return tuple(parts)
+
+
+@lru_cache(maxsize=65536)
+def _wholes(token: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The identifier itself and its dotted tails, where it has more than one part."""
+    whole = token.lower().strip("-")
+    if len(parts) < 2 and "_" not in whole.strip("_"):
+        return ()
+    names = re.split(r"\.|::", whole)
+    tails = [".".join(names[start:]) for start in range(len(names))]
+    return tuple(f"={tail}" for tail in tails if len(tail) > 2)
+
+
+@lru_cache(maxsize=1)
+def _rings() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    rings: dict[tuple[str, ...], tuple[tuple[str, ...], ...]] = {}
+    for line in SYNONYMS.strip().splitlines():
+        members = tuple(dict.fromkeys(tuple(words(member)) for member in line.split("|")))
+        for member in members:
+            if member:
+                rings[member] = rings.get(member, ()) + tuple(other for other in members if other and other != member)
+    return rings
+
+
+def related(query: list[str]) -> dict[str, str]:
+    """Terms that the field uses for the same thing, each with the query word it stands for. Query words are left out."""
+    rings = _rings()
+    found: dict[str, str] = {}
+    for size in (1, 2, 3):
+        for start in range(len(query) - size + 1):
+            for other in rings.get(tuple(query[start : start + size]), ()):
+                for word in other:
+                    if word not in query:
+                        found.setdefault(word, query[start])
+    return found
+
+
+def spelled(word: str, vocabulary: frozenset[str] | set[str]) -> str | None:
+    """A word of `vocabulary` one edit away from `word` (letter dropped, added, replaced, or two swapped), or None."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    splits = [(word[:cut], word[cut:]) for cut in range(len(word) + 1)]
+    for edits in (
+        (head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1),
+        (head + tail[1:] for head, tail in splits if tail),
+        (head + letter + tail for head, tail in splits for letter in letters),
+        (head + letter + tail[1:] for head, tail in splits if tail for letter in letters),
+    ):
+        for edit in edits:
+            if edit in vocabulary:
+                return edit
+    return None
