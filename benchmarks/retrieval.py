@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
 from cudagraph_skill import corpus, terms
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.search import open_index
@@ -46,7 +45,7 @@ def load(path: Path = HERE / "questions.yaml") -> list[dict[str, Any]]:
 def ours() -> Engine:
     """`skill search` with its default limit and budget."""
     index, _ = open_index(skill_root())
-    return lambda question: [f"{' > '.join(hit.section.headings)}\n{hit.passage}" for hit in index.search(question).hits]
+    return lambda question: [f"{hit.section.trail}\n{hit.passage}" for hit in index.search(question).hits]
 
 
 def grep(sections: list[Section]) -> Engine:
@@ -88,7 +87,7 @@ def plain(text: str) -> str:
 def facts_found(texts: list[str], facts: list[list[str]]) -> list[bool]:
     """For each fact whether one of its patterns occurs in one of the texts."""
     cleaned = [plain(text) for text in texts]
-    return [any(re.search(pattern, text, re.I) for pattern in fact for text in cleaned) for fact in facts]
+    return [any(re.search(pattern, text, re.IGNORECASE) for pattern in fact for text in cleaned) for fact in facts]
 
 
 def score(questions: list[dict[str, Any]], engine: Engine) -> dict[str, Any]:

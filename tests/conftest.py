@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
-
 from cudagraph_skill import corpus
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.search import Index, open_index

@@ -35,7 +35,7 @@ loader = [(torch.randn(32, 64), torch.randn(32, 64)) for _ in range(4)]
 ROOT = Path(__file__).resolve().parent.parent
 EVIDENCE = ROOT / "tests" / "evidence" / "fences.json"
 _DEADLINE_SECONDS = 240
-_AT_ONCE = 10
+_AT_ONCE = 12
 
 
 class Fence(NamedTuple):
@@ -56,11 +56,15 @@ def fences(root: Path = ROOT) -> list[Fence]:
     """Every fence of SKILL.md, README.md and references/*.md."""
     from markdown_it import MarkdownIt
 
-    found = []
+    found: list[Fence] = []
     for path in (root / "SKILL.md", root / "README.md", *sorted((root / "references").glob("*.md"))):
-        for token in MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8")):
-            if token.type == "fence" and token.map:
-                found.append(Fence(path.relative_to(root).as_posix(), token.map[0] + 2, token.info.strip(), token.content))
+        shown = path.relative_to(root).as_posix()
+        tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
+        found += [
+            Fence(shown, each.map[0] + 2, each.info.strip(), each.content)
+            for each in tokens
+            if each.type == "fence" and each.map
+        ]
     return found
 
 
@@ -79,37 +83,21 @@ def _needs(info: str) -> tuple[tuple[int, ...], int]:
     return tuple(map(int, version[1].split("."))) if version else (0,), int(gpus[1]) if gpus else 1
 
 
-def _run(job: dict[str, Any], folder: Path) -> int:
-    """Start one fence in a forked child (torch is imported, CUDA is not touched yet) and return its process id."""
-    child = os.fork()
-    if child:
-        return child
-    os.setsid()
-    out = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    os.chdir(folder)
-    code = 1
-    try:
-        script = folder / "fence.py"  # a file of its own: Triton and TorchScript read a function's source
-        script.write_text(PRELUDE + job["code"])
-        exec(compile(script.read_text(), str(script), "exec"), {"__name__": "__main__", "__file__": str(script)})
-        code = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _torchrun(job: dict[str, Any], folder: Path, gpus: int) -> int:
-    """One fence on several GPUs, a process for each, without the prelude's tensors on GPU 0."""
-    (folder / "job.py").write_text("import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n" + PRELUDE + job["code"])
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}", "job.py"]
+def _start(job: dict[str, Any], folder: Path, gpus: int) -> subprocess.Popen[bytes]:
+    """One fence in a fresh interpreter, or one for each GPU; from a file, since Triton reads a function's source."""
+    script = folder / "fence.py"
+    device = "import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n" if gpus > 1 else ""
+    script.write_text(device + PRELUDE + job["code"])
+    runner = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"] if gpus > 1 else []
     with (folder / "output").open("wb") as out:
-        return subprocess.Popen(command, cwd=folder, stdout=out, stderr=out, start_new_session=True).pid
+        return subprocess.Popen(
+            [sys.executable, *runner, str(script)],
+            cwd=folder,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
 def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -118,7 +106,8 @@ def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
     have = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     gpus = int(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU "))
     results: list[dict[str, Any]] = []
-    waiting, running = list(jobs), {}
+    waiting = list(jobs)
+    running: list[tuple[subprocess.Popen[bytes], dict[str, Any], Path, float]] = []
     while waiting or running:
         while waiting and len(running) < _AT_ONCE:
             job = waiting.pop(0)
@@ -127,24 +116,19 @@ def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
                 results.append({**job, "status": "not run", "why": f"needs {job['info'].removeprefix('python run ')}"})
                 continue
             folder = Path(tempfile.mkdtemp())
-            pid = _torchrun(job, folder, wanted) if wanted > 1 else _run(job, folder)
-            running[pid] = (job, folder, time.monotonic())
-        for pid, (job, folder, start) in list(running.items()):
-            done, status = os.waitpid(pid, os.WNOHANG)
+            running.append((_start(job, folder, wanted), job, folder, time.monotonic()))
+        for entry in list(running):
+            process, job, folder, start = entry
             seconds = time.monotonic() - start
-            if not done and seconds < _DEADLINE_SECONDS:
+            if process.poll() is None and seconds < _DEADLINE_SECONDS:
                 continue
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-            if not done:
-                os.waitpid(pid, 0)
-            output = (folder / "output").read_text(errors="replace")[-1500:]
-            passed = done and status == 0
-            row = {**job, "status": "passed" if passed else "failed", "seconds": round(seconds, 1)}
+                os.killpg(process.pid, signal.SIGKILL)
+            passed = process.wait() == 0
+            results.append({**job, "status": "passed" if passed else "failed", "seconds": round(seconds, 1)})
             if not passed:
-                row["output"] = output if done else f"no end after {_DEADLINE_SECONDS} s\n{output}"
-            results.append(row)
-            del running[pid]
+                results[-1]["output"] = (folder / "output").read_text(errors="replace")[-1500:]
+            running.remove(entry)
         time.sleep(0.02)
     for row in results:
         del row["code"]

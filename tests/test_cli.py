@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from cudagraph_skill import __version__, cli
 from cudagraph_skill.search import MAX_QUERY_CHARS
 

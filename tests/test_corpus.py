@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
 from cudagraph_skill import corpus
 from cudagraph_skill.model import SkillError
 from cudagraph_skill.paths import skill_root
@@ -13,8 +12,10 @@ from cudagraph_skill.paths import skill_root
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cudagraph_skill.model import Section
 
-def _sections(text: str) -> list[corpus.Section]:
+
+def _sections(text: str) -> list[Section]:
     return corpus.sections([corpus.Document("file.md", text.encode())])[0]
 
 
@@ -42,7 +43,9 @@ def test_setext_headings_count() -> None:
 
 
 def test_the_comment_under_a_heading_is_read_and_not_shown() -> None:
-    (one,) = _sections('# One\n<!-- asks: why so | how\n     errors: it | broke\n     source: torch@2.13 a.py "b c" -->\ntext\n')
+    (one,) = _sections(
+        '# One\n<!-- asks: why so | how\n     errors: it | broke\n     source: torch@2.13 a.py "b c" -->\ntext\n'
+    )
     assert one.asks == ("why so", "how")
     assert one.errors == ("it", "broke")
     assert one.sources == ('torch@2.13 a.py "b c"',)
@@ -72,7 +75,9 @@ def test_two_headings_of_one_name_get_two_anchors() -> None:
     assert [each.anchor for each in _sections("# A b\n# A b\n")] == ["a-b", "a-b-1"]
 
 
-@pytest.mark.parametrize(("heading", "anchor"), [("`torch.cuda.graph`: a block", "torchcudagraph-a-block"), ("--flag", "--flag")])
+@pytest.mark.parametrize(
+    ("heading", "anchor"), [("`torch.cuda.graph`: a block", "torchcudagraph-a-block"), ("--flag", "--flag")]
+)
 def test_anchors_are_githubs(heading: str, anchor: str) -> None:
     assert corpus.slug(heading) == anchor
 

@@ -9,10 +9,9 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import cudagraph_skill
 import pytest
 import yaml
-
-import cudagraph_skill
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -48,12 +47,14 @@ def test_no_python_file_lies_in_the_root() -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """Names in a wheel built from what git tracks, so that a dirty `build/` cannot leak into it."""
     folder = tmp_path_factory.mktemp("wheel")
-    files = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
     for name in files.decode().split("\0"):
         if name and (ROOT / name).is_file():
             (folder / "src" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "src" / name).write_bytes((ROOT / name).read_bytes())
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", folder, folder / "src"]
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(folder / "src")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.glob("*.whl")
@@ -90,7 +91,8 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 LAYERS = [
-    {"__init__", "model", "paths"},
+    {"__init__", "model"},
+    {"paths"},
     {"corpus", "terms"},
     {"passages", "reading"},
     {"search"},
@@ -123,7 +125,8 @@ def test_each_module_imports_only_from_layers_below_it() -> None:
 
 
 def test_searching_imports_no_heavy_package_of_others() -> None:
-    code = "import sys; from cudagraph_skill import search, render; print(*{'torch', 'mcp', 'yaml', 'markdown_it', 'shtab'} & set(sys.modules))"
+    heavy = "{'torch', 'mcp', 'yaml', 'markdown_it', 'shtab'}"
+    code = f"import sys; from cudagraph_skill import search, render; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
     assert done.stdout == "\n"
 
@@ -131,7 +134,6 @@ def test_searching_imports_no_heavy_package_of_others() -> None:
 def test_functions_stay_small() -> None:
     long = []
     for path in [*(ROOT / "tools").rglob("*.py"), *(ROOT / "server").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno > 60:
-                long.append(f"{path.name}:{node.name}")
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        long += [f"{path.name}:{node.name}" for node in functions if (node.end_lineno or 0) - node.lineno > 60]
     assert long == []

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.shared.exceptions import MCPError
-
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill_server import app
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from cudagraph_skill import terms
 from hypothesis import given
 from hypothesis import strategies as st
-
-from cudagraph_skill import terms
 
 
 def test_a_dotted_name_is_kept_whole_by_its_tails_and_in_parts() -> None:
     found = terms.terms("torch.cuda.make_graphed_callables")
-    assert {"=torch.cuda.make_graphed_callables", "=make_graphed_callables", "make", "graph", "callabl"} - {"make"} <= set(found)
+    assert {"=torch.cuda.make_graphed_callables", "=make_graphed_callables", "make", "graph", "callabl"} - {"make"} <= set(
+        found
+    )
 
 
 @pytest.mark.parametrize(

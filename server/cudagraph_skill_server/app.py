@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from cudagraph_skill import __version__, reading, render
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import DEFAULT_TOKENS, SkillError
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.search import Index, open_index
 from mcp.server import MCPServer
@@ -76,7 +76,7 @@ def search(
     question: Annotated[str, Field(description="A question, an API name, a flag or an error text.")],
     limit: Annotated[int, Field(ge=1, le=20, description="How many passages.")] = 3,
     page: Annotated[int, Field(ge=1, le=100, description="2 gives the passages after the first `limit`.")] = 1,
-    max_tokens: Annotated[int, Field(ge=50, le=20_000, description="Length of all passages together.")] = 800,
+    max_tokens: Annotated[int, Field(ge=50, le=20_000, description="Length of all passages together.")] = DEFAULT_TOKENS,
 ) -> Annotated[CallToolResult, Found]:
     """Find the passages that answer a question about CUDA Graphs in PyTorch, Transformer Engine or Megatron.
 
@@ -91,7 +91,7 @@ def search(
         results=[
             Passage(
                 path=hit.section.path,
-                heading=" > ".join(hit.section.headings),
+                heading=hit.section.trail,
                 lines=(hit.section.first, hit.section.last),
                 text=hit.passage,
                 score=hit.score,
@@ -119,7 +119,7 @@ def read(
 def _part(section: Section, whole: bool) -> Part:
     return Part(
         path=section.path,
-        heading=" > ".join(section.headings),
+        heading=section.trail,
         lines=(section.first, section.last),
         text=section.text if whole else "",
         sources=list(section.sources) if whole else [],

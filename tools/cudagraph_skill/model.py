@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+DEFAULT_TOKENS = 700  # of three passages: about 2,800 characters, what an assistant reads without losing its thread
+
 
 class SkillError(Exception):
     """What the user has to change, in one sentence; `exit_code` is 2 for misuse, 3 for something the machine lacks."""
@@ -36,6 +38,11 @@ class Section(NamedTuple):
     def ref(self) -> str:
         """The name under which `skill read` finds this section again."""
         return f"{self.path}#{self.anchor}"
+
+    @property
+    def trail(self) -> str:
+        """The headings down to this one; the file's title is left out, since `path` says as much."""
+        return " > ".join(self.headings[1:] or self.headings)
 
     @property
     def markdown(self) -> str:

@@ -13,8 +13,8 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 def where(section: Section, colour: bool = False) -> str:
-    """`path:line: heading > path`, the form that editors, pipes and assistants can follow."""
-    place, names = f"{section.path}:{section.first}:", " > ".join(section.headings)
+    """`path:line: heading > heading`, the form that editors, pipes and assistants can follow."""
+    place, names = f"{section.path}:{section.first}:", section.trail
     return f"{_DIM}{place}{_PLAIN} {_BOLD}{names}{_PLAIN}" if colour else f"{place} {names}"
 
 
@@ -50,7 +50,7 @@ def answer_json(found: Answer, question: str, page: int) -> str:
         "results": [
             {
                 "path": hit.section.path,
-                "heading": " > ".join(hit.section.headings),
+                "heading": hit.section.trail,
                 "lines": [hit.section.first, hit.section.last],
                 "text": hit.passage,
                 "score": hit.score,
@@ -76,7 +76,7 @@ def section_json(found: Section) -> str:
     """One section as one line of JSON."""
     data = {
         "path": found.path,
-        "heading": " > ".join(found.headings),
+        "heading": found.trail,
         "lines": [found.first, found.last],
         "text": found.text,
         "sources": found.sources,

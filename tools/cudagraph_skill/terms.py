@@ -18,14 +18,16 @@ _PLAIN = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "
 _NOISE = re.compile(r"0x[0-9a-f]+|(?:/[\w.@+-]+){2,}/?|\bline \d+|\x1b\[[0-9;]*m", re.IGNORECASE)
 
 STOP_WORDS = frozenset(
-    """a about after again all also am an and any anyone are as at be because been being but by can cannot could did do does
-    doesn doing don each either else etc ever every for from further get gets getting give go goes going got had has have having he
-    help her here him his how i if im in instead into is isn it its itself ive just know let like ll look looks make makes
-    many may maybe me might more most much must my need needed needs no now of off ok okay on once one only or other our out over
-    own people please possible put re really right s same say says see seem seems set shall she should shouldn so some
-    something still such sure t take tell than thanks that the their them then there these they thing things think this
-    those though through to together too try trying two under up us use used uses using ve very via want wants was wasn way
-    we well were what when where whether which while who whose why will with within won would wouldn yes yet you your
+    """
+    a about after again all also am an and any anyone are as at be because been being but by can cannot could did
+    do does doesn doing don each either else etc ever every for from further get gets getting give go goes going
+    got had has have having he help her here him his how i if im in instead into is isn it its itself ive just
+    know let like ll look looks make makes many may maybe me might more most much must my need needed needs no now
+    of off ok okay on once one only or other our out over own people please possible put re really right s same
+    say says see seem seems set shall she should shouldn so some something still such sure t take tell than thanks
+    that the their them then there these they thing things think this those though through to together too try
+    trying two under up us use used uses using ve very via want wants was wasn way we well were what when where
+    whether which while who whose why will with within won would wouldn yes yet you your
     """.split()
 )
 KEPT = frozenset("not without never before after same no once again over out off".split())  # they change what is asked
@@ -104,6 +106,22 @@ triton | custom kernel
 """
 
 
+_ANCHORS = """
+graph cudagraph capture recapture replay record recording megatron mcore bridge transformer_engine te fp8 vllm sglang tensorrt
+warm-up warmup capturable pool stream compile inductor launch relaunch nccl allreduce rng generator dropout autocast gradscaler
+make_graphed_callables fsdp ddp kernel static reduce overhead trees cudnn cublas eager moe optimizer lr checkpoint allocator
+kv cache decode batch graphable autograd accumulategrad pinned synchronize sync profiler nsys
+"""
+_STRANGERS = frozenset(
+    """
+    jax xla tpu hlo tensorflow keras mxnet torch.fx fx symbolic_trace networkx neo4j cypher gnn geometric dgl
+    torchviz matplotlib wireshark tcpdump vulkan renderdoc directx opengl opencv webcam kubernetes docker
+    terraform langgraph langchain graphql onnx onnxruntime onnxsim sql postgres mysql java javascript react rust
+    golang webgpu metal opencl sycl
+    """.split()
+)
+
+
 def plain(text: str) -> str:
     """`text` with typographic dashes and quotes made plain."""
     return text.translate(_PLAIN)
@@ -177,6 +195,15 @@ def _rings() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
             if member:
                 rings[member] = rings.get(member, ()) + tuple(other for other in members if other and other != member)
     return rings
+
+
+ANCHORS = frozenset(words(_ANCHORS))  # words that place a question in this field
+
+
+def strangers(question: str) -> frozenset[str]:
+    """Names in a question of subjects that share this field's words: graphs, captures and replays of other kinds."""
+    names = re.findall(r"[a-z][\w.]*\w", plain(question).lower())
+    return _STRANGERS & {*names, *(name.partition(".")[0] for name in names)}
 
 
 def related(query: list[str]) -> dict[str, str]:

@@ -1,0 +1,99 @@
+"""How fast search is, as ratios in one run: a cold `skill search` beside a bare Python, warm queries beside SQLite FTS5.
+
+    python benchmarks/speed.py            with the interpreter that has the package installed
+
+Cold is process start to answer with the page cache warm, interleaved with `python -c pass` of the same interpreter. Warm is one
+process asking every benchmark question. Ten times is the corpus and nine copies of it with 3 % of the words changed.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudagraph_skill import corpus
+from cudagraph_skill.paths import skill_root
+from cudagraph_skill.search import open_index
+from retrieval import fts5, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_COLD_RUNS = 40
+
+
+def cold(commands: dict[str, list[str]]) -> dict[str, list[float]]:
+    """Milliseconds of whole processes, the commands taking turns so that a slow minute of the machine meets all of them."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(_COLD_RUNS + 3):
+        for name, command in commands.items():
+            start = time.perf_counter()
+            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+            if turn >= 3:
+                times[name].append((time.perf_counter() - start) * 1e3)
+    return times
+
+
+def warm(ask: Callable[[str], object], questions: list[str]) -> list[float]:
+    """Milliseconds of each question, three rounds, the first one left out."""
+    times = []
+    for turn in range(3):
+        for question in questions:
+            start = time.perf_counter()
+            ask(question)
+            if turn:
+                times.append((time.perf_counter() - start) * 1e3)
+    return times
+
+
+def copies(folder: Path, number: int) -> Path:
+    """`number` copies of the references in which 3 % of the words are new, so that the vocabulary grows as it would."""
+    dice = random.Random(0)
+    for path in (skill_root() / "references").glob("*.md"):
+        words = path.read_text(encoding="utf-8").split(" ")
+        for copy in range(number):
+            changed = [f"{word}{dice.randrange(99)}" if word.isalpha() and dice.random() < 0.03 else word for word in words]
+            (folder / f"{path.stem}-{copy}.md").write_text(" ".join(changed), encoding="utf-8")
+    return folder
+
+
+def show(name: str, times: list[float], base: float = 0) -> None:
+    """One row: median, 99th percentile, and the ratio of the medians where there is a base."""
+    middle, high = statistics.median(times), sorted(times)[int(len(times) * 0.99)]
+    print(f"{name:<38}{middle:>10.2f}{high:>10.2f}{f'{middle / base:>8.1f}x' if base else '':>9}")
+
+
+def main() -> None:
+    """Print the table."""
+    skill = [str(Path(sys.executable).parent / "skill"), "search", "capture fails in backward but not in forward"]
+    subprocess.run(skill, stdout=subprocess.DEVNULL, check=True)  # the index is built once; that is not what is timed
+    print(f"Python {platform.python_version()}, {platform.machine()}, {_COLD_RUNS} cold runs; milliseconds")
+    print(f"{'':<38}{'p50':>10}{'p99':>10}{'ratio':>9}")
+    times = cold({"bare": [sys.executable, "-c", "pass"], "skill": skill})
+    bare = statistics.median(times["bare"])
+    show("python -c pass", times["bare"], bare)
+    show("skill search, cold", times["skill"], bare)
+    questions = [item["question"] for item in load()]
+    index, _ = open_index(skill_root())
+    show("skill search, warm", warm(index.search, questions))
+    show("SQLite FTS5, warm", warm(fts5(index.sections()), questions))
+    with tempfile.TemporaryDirectory() as folder:
+        docs = corpus.documents(skill_root(), copies(Path(folder), 9))
+        start = time.perf_counter()
+        large, _ = open_index(skill_root(), Path(folder))
+        built = time.perf_counter() - start
+        sections = large.sections()
+        show(f"skill search, {len(sections)} sections", warm(large.search, questions))
+        show(f"SQLite FTS5, {len(sections)} sections", warm(fts5(sections), questions))
+        print(f"index of {len(docs)} files built in {built:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
