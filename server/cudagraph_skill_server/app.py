@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from cudagraph_skill import __version__, reading, render
-from cudagraph_skill.model import DEFAULT_TOKENS, SkillError
+from cudagraph_skill.model import SkillError
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.search import Index, open_index
 from mcp.server import MCPServer
@@ -76,7 +76,9 @@ def search(
     question: Annotated[str, Field(description="A question, an API name, a flag or an error text.")],
     limit: Annotated[int, Field(ge=1, le=20, description="How many passages.")] = 3,
     page: Annotated[int, Field(ge=1, le=100, description="2 gives the passages after the first `limit`.")] = 1,
-    max_tokens: Annotated[int, Field(ge=50, le=20_000, description="Length of all passages together.")] = DEFAULT_TOKENS,
+    max_tokens: Annotated[
+        int | None, Field(ge=50, le=20_000, description="Length of all passages together, 235 for each.")
+    ] = None,
 ) -> Annotated[CallToolResult, Found]:
     """Find the passages that answer a question about CUDA Graphs in PyTorch, Transformer Engine or Megatron.
 

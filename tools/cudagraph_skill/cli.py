@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cudagraph_skill import __version__
-from cudagraph_skill.model import DEFAULT_TOKENS, SkillError
+from cudagraph_skill.model import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,11 +78,7 @@ def _add_search(commands: argparse._SubParsersAction[_Parser]) -> None:
     new.add_argument("--page", type=_count, default=1, metavar="N", help="passages after the first (N-1)*K (default 1)")
     size = new.add_mutually_exclusive_group()
     size.add_argument(
-        "--max-tokens",
-        type=_count,
-        default=DEFAULT_TOKENS,
-        metavar="T",
-        help=f"length of all passages together (default {DEFAULT_TOKENS})",
+        "--max-tokens", type=_count, metavar="T", help="length of all passages together (default 235 for each, at least 400)"
     )
     size.add_argument("--full", action="store_true", help="whole sections, however long")
     _add_corpus(new)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-DEFAULT_TOKENS = 700  # of three passages: about 2,800 characters, what an assistant reads without losing its thread
-
 
 class SkillError(Exception):
     """What the user has to change, in one sentence; `exit_code` is 2 for misuse, 3 for something the machine lacks."""

@@ -2,8 +2,7 @@
 
 Whoosh keeps one weighted field for each section, in which heading, question forms and error texts count more than body; what
 it stores with a posting is the term's BM25 impact. One field, because Whoosh's own BM25F saturates each field by itself, which
-lets a word in a heading outweigh everything else. The best sums are candidates, ordered again by how much of the question they
-cover and by their nearest question form. A last stage decides whether there is an answer at all.
+lets a word in a heading outweigh everything else. The best sums are candidates, which `ranking` puts in order.
 
 The index is built once for each corpus content, in the user's cache folder, and renamed into place when it is complete; so a
 reader never sees half of one, and processes that build at the same time do not disturb each other.
@@ -15,51 +14,54 @@ import contextlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections import Counter
+from heapq import nlargest
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Lock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from whoosh import analysis, fields
-from whoosh.filedb.filestore import FileStorage, RamStorage
-
-from cudagraph_skill import corpus, passages, terms
-from cudagraph_skill.model import DEFAULT_TOKENS, Answer, Hit, Section, SkillError
+from cudagraph_skill import corpus, passages, ranking, terms
+from cudagraph_skill.model import Answer, Hit, Section, SkillError
 from cudagraph_skill.paths import cache_dir
+from cudagraph_skill.ranking import Candidate, Question, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+@contextlib.contextmanager
+def _without_downloads() -> Iterator[None]:
+    """Whoosh imports urllib.request, with http, ssl and email behind it, and uses nothing of it: a fifth of a cold search."""
+    if "urllib.request" in sys.modules:
+        yield
+        return
+    stand_in = ModuleType("urllib.request")
+    stand_in.urlretrieve = None  # type: ignore[attr-defined]
+    sys.modules["urllib.request"] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules["urllib.request"]
+
+
+with _without_downloads():
+    from whoosh import analysis, fields
+    from whoosh.filedb.filestore import FileStorage, RamStorage
+
 FORMAT = 1  # raise it when what the index holds changes: older indexes are then built again
 MAX_QUERY_CHARS = 20_000
+WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
-_COMMON = 0.3  # a term that more than this share of the sections has
-_WHOLE, _PAIR, _SYNONYM = 1.5, 0.3, 0.2  # what a whole identifier, two adjacent words and a synonym weigh beside a word
-_COVERAGE, _TITLED, _ALIKE, _MEANT, _REST = 0.2, 0.8, 1.2, 0.6, 0.5  # of the second stage, see Index._judged
+_COMMON = 0.5  # a term that more than this share of the sections has
 _K1, _B = 1.6, 0.6  # BM25: how fast repetition saturates, how much length counts against a section
 _ABANDONED_SECONDS = 3600
 _KEPT_INDEXES = 8
-
-
-class _Record(NamedTuple):
-    """A section as the index holds it: what it says, and the terms that rank it."""
-
-    section: Section
-    title: frozenset[str]
-    asks: tuple[frozenset[str], ...]
-    keys: tuple[str, ...]  # what it is called: heading, anchor, identifiers in the heading, error texts
-    words: frozenset[str]
-
-
-class _Candidate(NamedTuple):
-    section: Section
-    score: float
-    coverage: float  # share of the question's weight that the section has, 0 to 1
-    asked: float  # likeness to its nearest question form, 0 to 1
-    exact: bool  # the question is one of the section's keys
 
 
 class _Weighted:
@@ -79,79 +81,79 @@ class Index:
     def __init__(self, whoosh_index: Any) -> None:
         self._reader = whoosh_index.reader()
         self._count = max(1, self._reader.doc_count())
-        with whoosh_index.storage.open_file("vocabulary") as file:
-            self._vocabulary = frozenset(file.read().decode().split("\n"))
-        self._idf: dict[str, float] = {}
-        self._records: dict[int, _Record] = {}
+        with whoosh_index.storage.open_file("spelling") as file:
+            self._spelling = frozenset(file.read().decode().split("\n"))
+        self._known: dict[str, int] = {}
+        self._records: dict[int, Record] = {}
         self._postings: dict[str, list[tuple[int, float]]] = {}
+        self._alone = Lock()  # Whoosh's readers share a file position
 
-    def search(self, question: str, limit: int = 3, page: int = 1, max_tokens: int = DEFAULT_TOKENS) -> Answer:
+    def search(self, question: str, limit: int = 3, page: int = 1, max_tokens: int | None = None) -> Answer:
         """Up to `limit` sections that answer `question`, their text cut to about `max_tokens` in all.
 
-        A token is counted as four characters. `page` 2 continues where page 1 ended.
+        A token is counted as four characters; without `max_tokens` each section adds PASSAGE_TOKENS. `page` 2 continues
+        where page 1 ended.
 
         Raises:
-            SkillError: the question is empty, binary or longer than MAX_QUERY_CHARS.
+            SkillError: the question is empty, binary or longer than MAX_QUERY_CHARS, or there is no such page.
         """
-        question = _essence(_checked(question))
-        asked, corrected = self._corrected(terms.words(question))
-        ranked = self._ranked(question, asked)
-        if not ranked or not self._answers(question, ranked[0], asked):
+        with self._alone:
+            text, corrected = self._corrected(_essence(_checked(question)))
+            asked = Question(text, self._weight)
+            ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
+        if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
             return Answer([], [each.section for each in ranked[:3]], corrected, more=False)
         start = (page - 1) * limit
         shown = ranked[start : start + limit]
-        cut = passages.fit([each.section for each in shown], frozenset(asked), max_tokens * 4)
-        hits = [Hit(each.section, round(each.score, 2), text, whole) for each, (text, whole) in zip(shown, cut, strict=True)]
+        if not shown:
+            raise SkillError(
+                f"page {page} is past the end: {len(ranked)} sections match, {-(-len(ranked) // limit)} pages of {limit}"
+            )
+        tokens = max_tokens or max(WHOLE_TOKENS, limit * PASSAGE_TOKENS)
+        cut = passages.fit([each.section for each in shown], asked.words, tokens * 4)
+        hits = [Hit(each.section, round(each.score, 2), part, whole) for each, (part, whole) in zip(shown, cut, strict=True)]
         return Answer(hits, [], corrected, more=len(ranked) > start + limit)
 
     def sections(self) -> list[Section]:
         """Every section, in the order of the corpus."""
-        return [self._record(number).section for number in self._reader.all_doc_ids()]
+        with self._alone:
+            return [self._record(number).section for number in self._reader.all_doc_ids()]
 
-    def _corrected(self, asked: list[str]) -> tuple[list[str], dict[str, str]]:
-        """The question's words with unknown ones replaced by a word one edit away, where there is one."""
+    def _corrected(self, question: str) -> tuple[str, dict[str, str]]:
+        """The question with each word that no section has replaced by one an edit away, where there is one."""
         fixes = {}
-        for word in dict.fromkeys(asked):
-            if word not in self._vocabulary and len(word) > 4 and word.isalpha():
-                fix = terms.spelled(word, self._vocabulary)
-                if fix:
-                    fixes[word] = fix
-        return [fixes.get(word, word) for word in asked], fixes
+        for word in set(re.findall(r"(?<![\w.-])[a-zA-Z]{5,}(?![\w.-])", question)):
+            known = any(self._sections_with(part) for part in terms.words(word)) or word.lower() in terms.STOP_WORDS
+            if not known and not terms.strangers(word) and (fix := terms.spelled(word.lower(), self._spelling)):
+                fixes[word] = fix
+                question = re.sub(rf"\b{word}\b", fix, question)
+        return question, fixes
+
+    def _sections_with(self, term: str) -> int:
+        if term not in self._known:
+            self._known[term] = int(self._reader.doc_frequency("terms", term))
+        return self._known[term]
 
     def _weight(self, term: str) -> float:
         """Inverse document frequency; an unknown word weighs as much as one that a single section has."""
-        if term not in self._idf:
-            found = self._reader.doc_frequency("terms", term) if term in self._vocabulary else 0
-            self._idf[term] = log(1 + self._count / (0.5 + max(found, 1)))
-        return self._idf[term]
+        return log(1 + self._count / (0.5 + max(self._sections_with(term), 1)))
 
-    def _record(self, number: int) -> _Record:
+    def _record(self, number: int) -> Record:
         if number not in self._records:
             section, title, asks, keys, words = self._reader.stored_fields(number)["record"]
             forms = tuple(frozenset(form.split()) for form in asks)
-            self._records[number] = _Record(Section(*section), frozenset(title.split()), forms, keys, frozenset(words.split()))
+            self._records[number] = Record(Section(*section), frozenset(title.split()), forms, keys, frozenset(words.split()))
         return self._records[number]
 
-    def _ranked(self, question: str, asked: list[str]) -> list[_Candidate]:
-        key = _key(question)
-        wanted = dict.fromkeys(asked, 1.0)
-        for term in terms.terms(question):
-            if term not in wanted:
-                wanted[term] = _WHOLE if term.startswith("=") else _PAIR
-        others = terms.related(asked)
-        for word in others:
-            wanted.setdefault(word, _SYNONYM)
-        exact = f"@{key}"
-        if exact in self._vocabulary:
-            wanted[exact] = 20.0
-        scores: Counter[int] = Counter()
+    def _ranked(self, asked: Question, most: int) -> list[Candidate]:
+        wanted = asked.wanted()
+        scores: dict[int, float] = {}
         for term in self._telling(wanted):
             factor = wanted[term] * self._weight(term)
             for number, impact in self._impacts(term):
-                scores[number] += factor * impact  # type: ignore[assignment]  # Counter is typed for whole numbers
-        found = [
-            self._judged(self._record(number), base, asked, others, key) for number, base in scores.most_common(_CANDIDATES)
-        ]
+                scores[number] = scores.get(number, 0.0) + factor * impact
+        best = nlargest(most, scores.items(), key=lambda item: item[1])
+        found = [asked.judge(self._record(number), base) for number, base in best]
         return sorted(found, key=lambda each: (-each.exact, -each.score))
 
     def _impacts(self, term: str) -> list[tuple[int, float]]:
@@ -166,50 +168,10 @@ class Index:
 
     def _telling(self, wanted: dict[str, float]) -> list[str]:
         """The terms that decide: common ones cost most of the time and tell candidates apart least, so they must be few."""
-        known = sorted(
-            (term for term in wanted if term in self._vocabulary), key=lambda term: -self._weight(term) * wanted[term]
-        )
-        common = log(1 + 1 / _COMMON)
-        rare = [term for term in known if self._weight(term) > common]
+        known = [term for term in wanted if self._sections_with(term)]
+        known.sort(key=lambda term: -self._weight(term) * wanted[term])
+        rare = [term for term in known if self._sections_with(term) < _COMMON * self._count]
         return (rare if len(rare) > 5 else known)[:_MAX_QUERY_TERMS]
-
-    def _judged(self, record: _Record, base: float, asked: list[str], others: dict[str, str], key: str) -> _Candidate:
-        """A candidate with its final score, from Whoosh's and from how it covers the question's words."""
-        distinct = frozenset(asked)
-        total = sum(map(self._weight, distinct)) or 1.0
-        coverage = self._shared(distinct, record.words, others) / total
-        titled = self._shared(distinct, record.title, others) / total
-        alike = max((self._likeness(distinct, form, others, total) for form in record.asks), default=0.0)
-        score = base * (_COVERAGE + coverage) * (1 + _TITLED * titled + _ALIKE * alike)
-        return _Candidate(record.section, score, coverage, alike, key in record.keys)
-
-    def _shared(self, distinct: frozenset[str], words: frozenset[str], others: dict[str, str]) -> float:
-        """Weight of the question's words that `words` has, a synonym counting for a part of it."""
-        here = distinct & words
-        meant = {others[other] for other in others.keys() & words} - here
-        return sum(map(self._weight, here)) + _MEANT * sum(map(self._weight, meant))
-
-    def _likeness(self, distinct: frozenset[str], form: frozenset[str], others: dict[str, str], total: float) -> float:
-        """How alike the question and one authored question form are, 0 to 1 (a weighted Jaccard index)."""
-        shared = self._shared(distinct, form, others)
-        return shared and shared / (total + _REST * sum(map(self._weight, form - distinct - others.keys())))
-
-    def _answers(self, question: str, best: _Candidate, asked: list[str]) -> bool:
-        """Whether the best candidate is an answer, or only the least bad section for a question outside the field.
-
-        No score tells the two apart by itself: a short question of the field scores less than a long one about something
-        else. So it takes the field's own words, little that the corpus has never heard of, and enough of the question covered.
-        """
-        if best.exact:
-            return True
-        distinct = frozenset(asked)
-        total = sum(map(self._weight, distinct))
-        unknown = sum(self._weight(word) for word in distinct if word not in self._vocabulary)
-        about = " ".join((*best.section.headings, *best.section.asks)).lower()
-        if not total or any(name not in about for name in terms.strangers(question)):
-            return False
-        at_home = not distinct.isdisjoint(terms.ANCHORS)
-        return best.coverage >= (0.25 if at_home else 0.5) and unknown <= (0.4 if at_home else 0.12) * total
 
 
 def _checked(question: str) -> str:
@@ -234,17 +196,6 @@ def _essence(question: str) -> str:
         return question
     margin = [line for line in lines if line[:1].strip() and not line.startswith("Traceback (most recent")]
     return "\n".join((margin or lines)[-12:])
-
-
-def _key(text: str) -> str:
-    """The form in which identifiers, headings and error texts are compared as a whole."""
-    return " ".join(terms.plain(text).lower().replace("`", "").split()).strip(" .?!:()\"'")
-
-
-def _keys(section: Section) -> tuple[str, ...]:
-    heading = section.headings[-1]
-    spans = re.findall(r"`([^`]+)`", heading)
-    return tuple(dict.fromkeys(_key(text) for text in (heading, section.anchor, *spans, *section.errors)))
 
 
 def open_index(root: Path, extra: Path | None = None) -> tuple[Index, list[str]]:
@@ -331,20 +282,19 @@ def _write(storage: Any, sections: list[Section]) -> Any:
     made = storage.create_index(schema)
     counted = [_frequencies(section) for section in sections]
     usual = sum(counts.total() for counts in counted) / max(1, len(counted))
-    vocabulary: set[str] = set()
     writer = made.writer()
     for section, counts in zip(sections, counted, strict=True):
         length = _K1 * (1 - _B + _B * counts.total() / usual)
-        keys = _keys(section)
+        keys = ranking.keys(section)
         weights = {term: count * (_K1 + 1) / (count + length) for term, count in counts.items()}
         weights.update((f"@{key}", 1.0) for key in keys)
-        vocabulary.update(weights)
         title = " ".join(terms.words(section.headings[-1]))
         asks = [" ".join(terms.words(form)) for form in section.asks]
         words = " ".join(term for term in counts if term[0] != "=" and "+" not in term)
         lines = "\n".join(f"{term}\t{weight:.4f}" for term, weight in weights.items())
         writer.add_document(terms=lines, record=(tuple(section), title, asks, keys, words))
     writer.commit()
-    with storage.create_file("vocabulary") as file:
-        file.write("\n".join(sorted(vocabulary)).encode())
+    text = " ".join(f"{section.text} {' '.join(section.headings + section.asks)}" for section in sections)
+    with storage.create_file("spelling") as file:
+        file.write("\n".join(sorted(set(re.findall(r"[a-z]{4,}", text.lower())))).encode())
     return made

@@ -103,6 +103,22 @@ worker | thread | background thread
 free | release | reclaim | leak
 custom op | extension | custom kernel
 triton | custom kernel
+minimum | oldest | earliest
+maximum | biggest | largest
+benefit | gain | speedup | payoff | worth
+eager | normal | plain | ungraphed
+weight | parameter | param
+unused | untouched | not used
+iteration | step | pass
+vram | gpu memory | gpu ram
+reseed | manual_seed | seed
+rank | replica
+playback | play back | replay
+snapshot | capture
+tensor | buffer
+tell | know | detect
+forever | never
+junk | garbage
 """
 
 

@@ -1,0 +1,110 @@
+"""A question against sections: how much of it each one covers, and whether the best is an answer at all. No engine in here.
+
+The numbers below were set on `split: dev` of benchmarks/questions.yaml; the optimum is flat, so they say more about what counts
+than about how much.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill import terms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.model import Section
+
+_WHOLE, _PAIR, _SYNONYM, _KEY = 1.5, 0.8, 0.15, 20.0  # weight of a whole identifier, a pair, a synonym, a key beside a word
+_COVERAGE, _TITLED, _ALIKE = 0.8, 1.2, 0.7  # what coverage, heading and question forms add to the engine's score
+_MEANT, _REST = 0.5, 0.5  # a synonym found beside the word itself; a form's other words beside the question's
+
+
+class Record(NamedTuple):
+    """A section as the index holds it: what it says, and the terms that rank it."""
+
+    section: Section
+    title: frozenset[str]
+    asks: tuple[frozenset[str], ...]
+    keys: tuple[str, ...]
+    words: frozenset[str]
+
+
+class Candidate(NamedTuple):
+    """A section with its score; `coverage` is its share of the question's weight, `exact` that the question is one of its keys."""
+
+    section: Section
+    score: float
+    coverage: float
+    exact: bool
+
+
+class Question:
+    """A question in the field's terms. `weight` gives a term's inverse document frequency."""
+
+    def __init__(self, text: str, weight: Callable[[str], float]) -> None:
+        in_order = terms.words(text)
+        self.text = text
+        self.words = frozenset(in_order)
+        self._key = key(text)
+        self._meant = terms.related(in_order)
+        self._weight = weight
+        self._total = sum(map(weight, self.words)) or 1.0
+
+    def wanted(self) -> dict[str, float]:
+        """Index terms to look for, each with what it counts beside a word of the question."""
+        found = dict.fromkeys(self.words, 1.0)
+        for term in terms.terms(self.text):
+            found.setdefault(term, _WHOLE if term.startswith("=") else _PAIR)
+        for term in self._meant:
+            found.setdefault(term, _SYNONYM)
+        found[f"@{self._key}"] = _KEY
+        return found
+
+    def judge(self, record: Record, base: float) -> Candidate:
+        """A candidate's final score, from the engine's `base` and from how the section covers the question."""
+        coverage = self._shared(record.words) / self._total
+        titled = self._shared(record.title) / self._total
+        alike = max(map(self._likeness, record.asks), default=0.0)
+        score = base * (_COVERAGE + coverage) * (1 + _TITLED * titled + _ALIKE * alike)
+        return Candidate(record.section, score, coverage, self._key in record.keys)
+
+    def _shared(self, words: frozenset[str]) -> float:
+        """Weight of the question's words that `words` has, a synonym counting for a part of it."""
+        here = self.words & words
+        meant = {self._meant[other] for other in self._meant.keys() & words} - here
+        return sum(map(self._weight, here)) + _MEANT * sum(map(self._weight, meant))
+
+    def _likeness(self, form: frozenset[str]) -> float:
+        """How alike the question and one authored question form are, 0 to 1 (a weighted Jaccard index)."""
+        rest = sum(map(self._weight, form - self.words - self._meant.keys()))
+        return self._shared(form) / (self._total + _REST * rest)
+
+    def is_answered_by(self, best: Candidate, is_known: Callable[[str], object]) -> bool:
+        """Whether the best candidate is an answer, or only the least bad section for a question outside the field.
+
+        No score tells the two apart by itself: a short question of the field scores less than a long one about something
+        else. So it takes the field's own words, little that no section has, and enough of the question covered.
+        """
+        if best.exact:
+            return True
+        about = " ".join((*best.section.headings, *best.section.asks)).lower()
+        if not self.words or any(name not in about for name in terms.strangers(self.text)):
+            return False
+        unknown = sum(self._weight(word) for word in self.words if not is_known(word)) / self._total
+        if self.words & terms.ANCHORS:
+            return best.coverage >= 0.25 and unknown <= 0.4
+        return best.coverage >= 0.5 and unknown <= 0.12
+
+
+def key(text: str) -> str:
+    """The form in which identifiers, headings and error texts are compared as a whole."""
+    return " ".join(terms.plain(text).lower().replace("`", "").split()).strip(" .?!:()\"'")
+
+
+def keys(section: Section) -> tuple[str, ...]:
+    """What a section goes by: its heading, its anchor, the identifiers in the heading, the error texts that lead to it."""
+    heading = section.headings[-1]
+    spans = re.findall(r"`([^`]+)`", heading)
+    return tuple(dict.fromkeys(key(text) for text in (heading, section.anchor, *spans, *section.errors)))
