@@ -44,7 +44,7 @@ def load(path: Path = HERE / "questions.yaml") -> list[dict[str, Any]]:
 
 def ours() -> Engine:
     """`skill search` with its default limit and budget."""
-    index, _ = open_index(skill_root())
+    index = open_index(skill_root())
     return lambda question: [f"{hit.section.trail}\n{hit.passage}" for hit in index.search(question).hits]
 
 
@@ -133,7 +133,7 @@ def main() -> int:
     options.add_argument("--by", choices=("topic", "difficulty"), help="one row for each, ours only")
     args = options.parse_args()
     questions = [item for item in load() if args.split in (None, item["split"])]
-    sections, _ = corpus.sections(corpus.documents(skill_root()))
+    sections = corpus.sections(corpus.documents(skill_root()))
     engines = {"skill search": ours(), "grep over sections": grep(sections), "SQLite FTS5": fts5(sections)}
     inside = sum(item["topic"] != OUTSIDE for item in questions)
     print(f"{inside} questions in the field, {len(questions) - inside} outside, {len(sections)} sections")

@@ -81,13 +81,13 @@ def main() -> None:
     show("python -c pass", times["bare"], bare)
     show("skill search, cold", times["skill"], bare)
     questions = [item["question"] for item in load()]
-    index, _ = open_index(skill_root())
+    index = open_index(skill_root())
     show("skill search, warm", warm(index.search, questions))
     show("SQLite FTS5, warm", warm(fts5(index.sections()), questions))
     with tempfile.TemporaryDirectory() as folder:
         docs = corpus.documents(skill_root(), copies(Path(folder), 9))
         start = time.perf_counter()
-        large, _ = open_index(skill_root(), Path(folder))
+        large = open_index(skill_root(), Path(folder))
         built = time.perf_counter() - start
         sections = large.sections()
         show(f"skill search, {len(sections)} sections", warm(large.search, questions))

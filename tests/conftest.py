@@ -25,18 +25,20 @@ def pytest_configure() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["CUDAGRAPH_SKILL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    open_index(skill_root())
 
 
 @pytest.fixture(scope="session")
 def sections() -> list[Section]:
-    found, notes = corpus.sections(corpus.documents(skill_root()))
+    notes: list[str] = []
+    found = corpus.sections(corpus.documents(skill_root()), notes.append)
     assert notes == []
     return found
 
 
 @pytest.fixture(scope="session")
 def index() -> Index:
-    return open_index(skill_root())[0]
+    return open_index(skill_root())
 
 
 @pytest.fixture
@@ -45,3 +47,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("CUDAGRAPH_SKILL_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A skill of three sections, for tests that build its index again and again."""
+    root = tmp_path / "small"
+    (root / "references").mkdir(parents=True)
+    (root / "SKILL.md").write_text("# Small\n\n## Capture\nCapture records a graph.\n")
+    (root / "references" / "pools.md").write_text("# Pools\n\n## Share a pool\nGraphs share a pool by its handle.\n")
+    return root

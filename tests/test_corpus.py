@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _sections(text: str) -> list[Section]:
-    return corpus.sections([corpus.Document("file.md", text.encode())])[0]
+    return corpus.sections([corpus.Document("file.md", text.encode())])
 
 
 def test_a_section_ends_at_the_next_heading_of_any_level() -> None:
@@ -64,7 +64,8 @@ def test_text_before_the_first_heading_belongs_to_the_front_matter_title() -> No
 
 
 def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> None:
-    found, notes = corpus.sections([corpus.Document("file.md", b"---\na: [\n---\n# One\nhello\n")])
+    notes: list[str] = []
+    found = corpus.sections([corpus.Document("file.md", b"---\na: [\n---\n# One\nhello\n")], notes.append)
     assert "hello" in found[-1].text
     assert len(notes) == 1
     assert "file.md" in notes[0]
@@ -83,13 +84,15 @@ def test_anchors_are_githubs(heading: str, anchor: str) -> None:
 
 
 def test_bytes_that_are_not_utf8_cost_one_note_and_not_the_file() -> None:
-    found, notes = corpus.sections([corpus.Document("file.md", b"# One\ncaf\xe9\n")])
+    notes: list[str] = []
+    found = corpus.sections([corpus.Document("file.md", b"# One\ncaf\xe9\n")], notes.append)
     assert len(found) == 1
     assert len(notes) == 1
 
 
 def test_binary_files_are_left_out_with_a_note() -> None:
-    found, notes = corpus.sections([corpus.Document("file.md", b"\x7fELF\0\0")])
+    notes: list[str] = []
+    found = corpus.sections([corpus.Document("file.md", b"\x7fELF\0\0")], notes.append)
     assert found == []
     assert "NUL" in notes[0]
 

@@ -66,10 +66,7 @@ class Parts(BaseModel):
 
 @cache
 def _index() -> Index:
-    index, notes = open_index(skill_root())
-    for note in notes:
-        print(note, file=sys.stderr)  # noqa: T201 - stdout belongs to the protocol
-    return index
+    return open_index(skill_root(), say=lambda note: print(note, file=sys.stderr))  # noqa: T201 - stdout is the protocol's
 
 
 def search(

@@ -148,16 +148,13 @@ def _index(args: argparse.Namespace) -> Index:
     try:
         from cudagraph_skill.search import open_index
 
-        index, notes = open_index(root, args.corpus)
+        return open_index(root, args.corpus, _say)
     except ModuleNotFoundError as error:
         raise SkillError(
             f"search needs the package {error.name}, which {sys.executable} does not have: run "
             f"`pip install whoosh markdown-it-py pyyaml`, or grep -rni 'WORD' {root}/references",
             3,
         ) from None
-    for note in notes:
-        _say(note)
-    return index
 
 
 def _read(args: argparse.Namespace) -> int:

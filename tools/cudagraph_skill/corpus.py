@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cudagraph_skill.model import Section, SkillError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _FIELD = re.compile(r"^\s*(asks|errors|source):", re.MULTILINE)
 _MAX_FILE_BYTES = 8 * 1024 * 1024  # a Markdown file larger than this is a data dump; it would dominate the index
@@ -68,33 +68,29 @@ def digest(docs: list[Document]) -> str:
     return state.hexdigest()
 
 
-def sections(docs: list[Document]) -> tuple[list[Section], list[str]]:
-    """All sections of all documents, and one sentence for each file that could only be read in part."""
+def sections(docs: list[Document], say: Callable[[str], None] = lambda _: None) -> list[Section]:
+    """All sections of all documents; `say` gets one sentence for each file that could only be read in part."""
     found: list[Section] = []
-    notes: list[str] = []
     for doc in docs:
         if b"\0" in doc.data:
-            notes.append(f"{doc.shown}: holds NUL bytes, so it is no Markdown text; it was left out")
+            say(f"{doc.shown}: holds NUL bytes, so it is no Markdown text; it was left out")
             continue
         try:
             text = doc.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            notes.append(f"{doc.shown}: byte {error.start} is not UTF-8; such bytes are shown as \N{REPLACEMENT CHARACTER}")
+            say(f"{doc.shown}: byte {error.start} is not UTF-8; such bytes are shown as \N{REPLACEMENT CHARACTER}")
             text = doc.data.decode("utf-8", "replace")
-        title, start, note = _front_matter(doc.shown, text)
-        notes += note
+        title, start = _front_matter(doc.shown, text, say)
         found += _cut(doc.shown, text, title, start)
-    return found, notes
+    return found
 
 
-def _front_matter(shown: str, text: str) -> tuple[str, int, list[str]]:
-    """The title that YAML front matter gives, the line after it, and what was wrong with it."""
+def _front_matter(shown: str, text: str, say: Callable[[str], None]) -> tuple[str, int]:
+    """The title that YAML front matter gives, and the line after it."""
     lines = text.splitlines()
-    if not lines or lines[0].rstrip() != "---":
-        return "", 0, []
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
-    if not end:
-        return "", 0, []
+    if not end or lines[0].rstrip() != "---":
+        return "", 0
     import yaml
 
     try:
@@ -102,13 +98,10 @@ def _front_matter(shown: str, text: str) -> tuple[str, int, list[str]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 2}" if mark else "the top"
-        return (
-            "",
-            end + 1,
-            [f"{shown}: the front matter is not valid YAML at {where}; the text below it was read all the same"],
-        )
+        say(f"{shown}: the front matter is not valid YAML at {where}; the text below it was read all the same")
+        return "", end + 1
     title = fields.get("title") or fields.get("name") if isinstance(fields, dict) else None
-    return str(title or ""), end + 1, []
+    return str(title or ""), end + 1
 
 
 def _cut(shown: str, text: str, title: str, start: int) -> Iterator[Section]:

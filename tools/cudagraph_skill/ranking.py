@@ -32,7 +32,7 @@ class Record(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A section with its score; `coverage` is its share of the question's weight, `exact` that the question is one of its keys."""
+    """A section with its score; `coverage` is its share of the question's weight, `exact` that it goes by that name."""
 
     section: Section
     score: float

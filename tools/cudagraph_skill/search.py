@@ -31,7 +31,7 @@ from cudagraph_skill.paths import cache_dir
 from cudagraph_skill.ranking import Candidate, Question, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
@@ -198,27 +198,26 @@ def _essence(question: str) -> str:
     return "\n".join((margin or lines)[-12:])
 
 
-def open_index(root: Path, extra: Path | None = None) -> tuple[Index, list[str]]:
-    """The index over the skill's own Markdown and that under `extra`, built first if need be, and notes for the user.
+def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None] = lambda _: None) -> Index:
+    """The index over the skill's own Markdown and that under `extra`, built first if need be; `say` gets notes for the user.
 
     Raises:
         SkillError: `extra` is no readable folder with Markdown.
     """
     docs = corpus.documents(root, extra)
-    name = f"{FORMAT}-{corpus.digest(docs)}"
     try:
-        folder = cache_dir() / name
-        if _is_whole(folder):
-            return Index(FileStorage(str(folder)).open_index()), []
-        return _built(docs, folder)
+        folder = cache_dir() / f"{FORMAT}-{corpus.digest(docs)}"
+        if not _is_whole(folder):
+            say(f"building the search index of {len(docs)} files, once: it is kept in {folder.parent}")
+            _build(docs, folder, say)
+        return Index(FileStorage(str(folder)).open_index())
     except OSError as error:
-        found, notes = corpus.sections(docs)
         reason = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
-        notes.append(
-            f"the search index cannot be kept ({reason}), so it is built for each call; "
+        say(
+            f"the search index cannot be kept ({reason}), so each call builds it; "
             "set CUDAGRAPH_SKILL_CACHE to a folder that you can write to"
         )
-        return Index(_write(RamStorage(), found)), notes
+        return Index(_write(RamStorage(), corpus.sections(docs, say)))
 
 
 def _is_whole(folder: Path) -> bool:
@@ -232,13 +231,12 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-def _built(docs: list[corpus.Document], folder: Path) -> tuple[Index, list[str]]:
+def _build(docs: list[corpus.Document], folder: Path, say: Callable[[str], None]) -> None:
     """Build in a folder of our own, then rename; whoever was first wins, and all indexes of a name are equal."""
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found, notes = corpus.sections(docs)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     try:
-        _write(FileStorage(str(building)), found).close()
+        _write(FileStorage(str(building)), corpus.sections(docs, say)).close()
         sizes = "".join(f"{path.name} {path.stat().st_size}\n" for path in sorted(building.iterdir()))
         (building / "sizes").write_text(sizes)
         if not _is_whole(folder):
@@ -247,8 +245,9 @@ def _built(docs: list[corpus.Document], folder: Path) -> tuple[Index, list[str]]
                 building.rename(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+    if not _is_whole(folder):
+        raise OSError(f"no index arrived in {folder}")
     _sweep(folder)
-    return Index(FileStorage(str(folder)).open_index()), notes
 
 
 def _sweep(newest: Path) -> None:
