@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cudagraph_skill import __version__, cli
-from cudagraph_skill.search import MAX_QUERY_CHARS
+from cudagraph_skill.ranking import MAX_CHARACTERS
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCATION = re.compile(r"^(references/[\w-]+\.md|SKILL\.md):\d+: .+ > .+")
@@ -89,7 +89,7 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["search"], "empty"),
         (["search", ""], "empty"),
-        (["search", "x" * (MAX_QUERY_CHARS + 1)], "characters"),
+        (["search", "x" * (MAX_CHARACTERS + 1)], "characters"),
         (["search", "\udcff\udcfe\x01\x02"], "binary"),
         (["search", "a", "--limit", "0"], "1 or more"),
         (["search", "a", "--limit", "many"], "whole number"),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cudagraph_skill.model import SkillError
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.ranking import key
-from cudagraph_skill.search import MAX_QUERY_CHARS, Index, open_index
+from cudagraph_skill.ranking import MAX_CHARACTERS, key
+from cudagraph_skill.search import Index, open_index
 
 if TYPE_CHECKING:
     from cudagraph_skill.model import Section
@@ -79,7 +79,7 @@ def test_passages_keep_to_the_budget(index: Index) -> None:
         assert sum(len(hit.passage) for hit in hits) <= max(tokens * 4, openings) + 40
 
 
-@pytest.mark.parametrize("question", ["", "   \n", "\x00\x01\x02\x03", "x" * (MAX_QUERY_CHARS + 1), "\x1b\x07\x07"])
+@pytest.mark.parametrize("question", ["", "   \n", "\x00\x01\x02\x03", "x" * (MAX_CHARACTERS + 1), "\x1b\x07\x07"])
 def test_questions_that_are_none_are_one_sentence(index: Index, question: str) -> None:
     with pytest.raises(SkillError):
         index.search(question)

@@ -119,9 +119,9 @@ def _add_completion(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _search(args: argparse.Namespace) -> int:
-    from cudagraph_skill import render
+    from cudagraph_skill import ranking, render
 
-    question = _question(args.question)
+    question = ranking.checked(_question(args.question))
     found = _index(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
     for typed, used in found.corrected.items() if found.hits else ():
         _say(f'no section has "{typed}": searched for "{used}"')

@@ -10,12 +10,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill import terms
+from cudagraph_skill.model import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.model import Section
 
+MAX_CHARACTERS = 20_000  # of a question: several pages of log
 _WHOLE, _PAIR, _SYNONYM, _KEY = 1.5, 0.8, 0.15, 20.0  # weight of a whole identifier, a pair, a synonym, a key beside a word
 _COVERAGE, _TITLED, _ALIKE = 0.8, 1.2, 0.7  # what coverage, heading and question forms add to the engine's score
 _MEANT, _REST = 0.5, 0.5  # a synonym found beside the word itself; a form's other words beside the question's
@@ -96,6 +98,26 @@ class Question:
         if self.words & terms.ANCHORS:
             return best.coverage >= 0.25 and unknown <= 0.4
         return best.coverage >= 0.5 and unknown <= 0.12
+
+
+def checked(question: str) -> str:
+    """A question that can be searched for, without blanks at its ends.
+
+    Raises:
+        SkillError: it is empty, binary or longer than MAX_CHARACTERS.
+    """
+    text = question.strip()
+    if not text:
+        raise SkillError('the question is empty: type what you want to know, for example "capture fails in backward"')
+    if len(text) > MAX_CHARACTERS:
+        raise SkillError(
+            f"the question has {len(text):,} characters, at most {MAX_CHARACTERS:,} are searched: "
+            "give the error line or the question alone"
+        )
+    odd = sum(not (char.isprintable() or char.isspace()) for char in text)
+    if odd * 10 > len(text):
+        raise SkillError("the question is binary data, not text: give the error line or the question alone")
+    return text
 
 
 def key(text: str) -> str:

@@ -54,7 +54,6 @@ with _without_downloads():
     from whoosh.filedb.filestore import FileStorage, RamStorage
 
 FORMAT = 1  # raise it when what the index holds changes: older indexes are then built again
-MAX_QUERY_CHARS = 20_000
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
@@ -95,10 +94,10 @@ class Index:
         where page 1 ended.
 
         Raises:
-            SkillError: the question is empty, binary or longer than MAX_QUERY_CHARS, or there is no such page.
+            SkillError: the question is empty, binary or longer than ranking.MAX_CHARACTERS, or there is no such page.
         """
         with self._alone:
-            text, corrected = self._corrected(_essence(_checked(question)))
+            text, corrected = self._corrected(_essence(ranking.checked(question)))
             asked = Question(text, self._weight)
             ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
         if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
@@ -174,21 +173,6 @@ class Index:
         return (rare if len(rare) > 5 else known)[:_MAX_QUERY_TERMS]
 
 
-def _checked(question: str) -> str:
-    text = question.strip()
-    if not text:
-        raise SkillError('the question is empty: type what you want to know, for example "capture fails in backward"')
-    if len(text) > MAX_QUERY_CHARS:
-        raise SkillError(
-            f"the question has {len(text):,} characters, at most {MAX_QUERY_CHARS:,} are searched: "
-            "give the error line or the question alone"
-        )
-    odd = sum(not (char.isprintable() or char.isspace()) for char in text)
-    if odd * 10 > len(text):
-        raise SkillError("the question is binary data, not text: give the error line or the question alone")
-    return text
-
-
 def _essence(question: str) -> str:
     """A pasted traceback without its frames: what stands at the left margin, and last, says what went wrong."""
     lines = question.splitlines()
@@ -208,7 +192,6 @@ def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None]
     try:
         folder = cache_dir() / f"{FORMAT}-{corpus.digest(docs)}"
         if not _is_whole(folder):
-            say(f"building the search index of {len(docs)} files, once: it is kept in {folder.parent}")
             _build(docs, folder, say)
         return Index(FileStorage(str(folder)).open_index())
     except OSError as error:
@@ -235,6 +218,7 @@ def _build(docs: list[corpus.Document], folder: Path, say: Callable[[str], None]
     """Build in a folder of our own, then rename; whoever was first wins, and all indexes of a name are equal."""
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+    say(f"building the search index of {len(docs)} files, once: it is kept in {folder.parent}")
     try:
         _write(FileStorage(str(building)), corpus.sections(docs, say)).close()
         sizes = "".join(f"{path.name} {path.stat().st_size}\n" for path in sorted(building.iterdir()))
