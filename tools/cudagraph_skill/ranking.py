@@ -95,7 +95,7 @@ class Question:
         if not self.words or any(name not in about for name in terms.strangers(self.text)):
             return False
         unknown = sum(self._weight(word) for word in self.words if not is_known(word)) / self._total
-        if self.words & terms.ANCHORS:
+        if self.words & terms.anchors():
             return best.coverage >= 0.25 and unknown <= 0.4
         return best.coverage >= 0.5 and unknown <= 0.12
 

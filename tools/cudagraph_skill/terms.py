@@ -213,7 +213,10 @@ def _rings() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     return rings
 
 
-ANCHORS = frozenset(words(_ANCHORS))  # words that place a question in this field
+@lru_cache(maxsize=1)
+def anchors() -> frozenset[str]:
+    """Words that place a question in this field."""
+    return frozenset(words(_ANCHORS))
 
 
 def strangers(question: str) -> frozenset[str]:
