@@ -1,0 +1,67 @@
+"""Phrases that the references were read by, looked up again in the sources.
+
+    python tests/anchors.py torch@2.15=/path/to/torch-2.15/site-packages Megatron-LM@0.19=/path/to/checkout
+
+A source such as `torch@2.13 torch/cuda/graphs.py "keep_graph"` is an anchor: package and version, a file below the folder given
+for it, a phrase that stands there. CI does this with the torch that it installs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill import corpus
+from cudagraph_skill.paths import skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cudagraph_skill.model import Section
+
+_ANCHOR = re.compile(r'(\S+?@[\w.]+) (\S+) "(.+)"')
+
+
+class Anchor(NamedTuple):
+    """Where a section's fact was read."""
+
+    ref: str
+    package: str
+    path: str
+    phrase: str
+
+
+def anchors(sections: Iterable[Section]) -> list[Anchor]:
+    """All sources of this form, in order."""
+    found = ((each.ref, _ANCHOR.fullmatch(source)) for each in sections for source in each.sources)
+    return [Anchor(ref, *match.groups()) for ref, match in found if match]
+
+
+def gone(wanted: Iterable[Anchor], folder: Path) -> list[Anchor]:
+    """Those whose phrase does not stand in their file below `folder`."""
+    return [each for each in wanted if not _stands(folder / each.path, each.phrase)]
+
+
+def _stands(path: Path, phrase: str) -> bool:
+    return path.is_file() and phrase in path.read_text(encoding="utf-8", errors="replace")
+
+
+def main() -> int:
+    """Look up the anchors of each PACKAGE@VERSION=FOLDER; exit 1 if a phrase has gone."""
+    every = anchors(corpus.sections(corpus.documents(skill_root())))
+    lost = 0
+    for argument in sys.argv[1:]:
+        package, _, folder = argument.partition("=")
+        mine = [each for each in every if each.package == package]
+        missing = gone(mine, Path(folder))
+        print(f"{package}: {len(mine)} anchors, {len(missing)} gone", *missing, sep="\n  ")
+        lost += len(missing)
+    if not sys.argv[1:]:
+        print(*sorted({each.package for each in every}), sep="\n")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
