@@ -31,6 +31,11 @@ def test_camel_case_is_split() -> None:
     assert {"stream", "captur", "unsupport"} <= set(terms.words("cudaErrorStreamCaptureUnsupported"))
 
 
+@pytest.mark.parametrize("name", ["StaticCache", "OneCycleLR", "FullCudaGraphWrapper"])
+def test_a_name_in_capitals_is_found_when_typed_in_small_letters(name: str) -> None:
+    assert set(terms.words(name.lower())) <= set(terms.terms(name))
+
+
 def test_an_error_number_is_a_term() -> None:
     assert "906" in terms.words("CUDA error 906")
 

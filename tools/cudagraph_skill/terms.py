@@ -193,13 +193,14 @@ def _parts(token: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _wholes(token: str, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The identifier itself and its dotted tails, where it has more than one part."""
+    """The identifier itself and its dotted tails, where it has more than one part; StaticCache also as the word staticcache."""
     whole = token.lower().strip("-")
     if len(parts) < 2 and "_" not in whole.strip("_"):
         return ()
     names = re.split(r"\.|::", whole)
     tails = [".".join(names[start:]) for start in range(len(names))]
-    return tuple(f"={tail}" for tail in tails if len(tail) > 2)
+    glued = (stem(whole),) if whole.isalpha() else ()
+    return tuple(f"={tail}" for tail in tails if len(tail) > 2) + glued
 
 
 @lru_cache(maxsize=1)
