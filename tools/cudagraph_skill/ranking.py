@@ -96,8 +96,8 @@ class Question:
             return False
         unknown = sum(self._weight(word) for word in self.words if not is_known(word)) / self._total
         if self.words & terms.anchors():
-            return best.coverage >= 0.25 and unknown <= 0.4
-        return best.coverage >= 0.5 and unknown <= 0.12
+            return best.coverage >= 0.35 and unknown <= 0.4
+        return best.coverage >= 0.45 and unknown <= 0.15
 
 
 def checked(question: str) -> str:

@@ -133,7 +133,9 @@ _STRANGERS = frozenset(
     jax xla tpu hlo tensorflow keras mxnet torch.fx fx symbolic_trace networkx neo4j cypher gnn geometric dgl
     torchviz matplotlib wireshark tcpdump vulkan renderdoc directx opengl opencv webcam kubernetes docker
     terraform langgraph langchain graphql onnx onnxruntime onnxsim sql postgres mysql java javascript react rust
-    golang webgpu metal opencl sycl
+    golang webgpu metal opencl sycl num_workers persistent_workers webdataset wandb tensorboard nvcc cmake slurm
+    plotly seaborn ffmpeg gstreamer unity unreal kafka redux jmeter pcap selenium playwright mlir tvm tflite
+    coreml navmesh grappler dagster airflow spark
     """.split()
 )
 
