@@ -42,14 +42,13 @@ def cold(commands: dict[str, list[str]]) -> dict[str, list[float]]:
 
 
 def warm(ask: Callable[[str], object], questions: list[str]) -> list[float]:
-    """Milliseconds of each question, three rounds, the first one left out."""
+    """Milliseconds of each question, asked once in an open process: nothing that one of them needs was read for it before."""
+    ask("a first question, which opens files")
     times = []
-    for turn in range(3):
-        for question in questions:
-            start = time.perf_counter()
-            ask(question)
-            if turn:
-                times.append((time.perf_counter() - start) * 1e3)
+    for question in questions:
+        start = time.perf_counter()
+        ask(question)
+        times.append((time.perf_counter() - start) * 1e3)
     return times
 
 

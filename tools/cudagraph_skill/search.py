@@ -83,6 +83,7 @@ class Index:
         with whoosh_index.storage.open_file("spelling") as file:
             self._spelling = frozenset(file.read().decode().split("\n"))
         self._known: dict[str, int] = {}
+        self._weights: dict[str, float] = {}
         self._records: dict[int, Record] = {}
         self._postings: dict[str, list[tuple[int, float]]] = {}
         self._alone = Lock()  # Whoosh's readers share a file position
@@ -135,7 +136,9 @@ class Index:
 
     def _weight(self, term: str) -> float:
         """Inverse document frequency; an unknown word weighs as much as one that a single section has."""
-        return log(1 + self._count / (0.5 + max(self._sections_with(term), 1)))
+        if term not in self._weights:
+            self._weights[term] = log(1 + self._count / (0.5 + max(self._sections_with(term), 1)))
+        return self._weights[term]
 
     def _record(self, number: int) -> Record:
         if number not in self._records:
