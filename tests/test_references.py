@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -140,3 +142,12 @@ def test_skill_md_is_within_the_limits_of_the_format() -> None:
     head = yaml.safe_load(text.split("---")[1])
     assert set(head) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
     assert len(head["description"]) <= 1024
+
+
+def test_the_official_validator_accepts_a_copy_under_the_skills_name(tmp_path: Path) -> None:
+    copy = tmp_path / "cuda-graphs"  # the name in the frontmatter must be the folder's
+    copy.mkdir()
+    (copy / "SKILL.md").write_bytes((ROOT / "SKILL.md").read_bytes())
+    command = [sys.executable, "-c", "from skills_ref.cli import main; main()", "validate", str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
