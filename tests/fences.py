@@ -162,9 +162,11 @@ def _keep(run: dict[str, Any]) -> None:
 
 def main() -> None:
     """`list`, `run FILE` or `keep FILE`; JSON on stdout."""
-    if sys.argv[1:2] == ["list"]:
+    if sys.argv[1:] == ["list"]:
         print(json.dumps(_listed(), indent=0))
         return
+    if len(sys.argv) != 3 or sys.argv[1] not in ("run", "keep"):
+        sys.exit(__doc__)
     data = json.loads(Path(sys.argv[2]).read_text())
     if sys.argv[1] == "keep":
         _keep(data)

@@ -53,6 +53,22 @@ def test_the_next_command_works(capsys: pytest.CaptureFixture[str]) -> None:
         assert out
 
 
+def test_the_next_command_keeps_the_options_of_this_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "own.md").write_text("# Zebra policy\nZebras are never captured.\n\n# Zebra feeding\nZebras eat.\n")
+    own = str(tmp_path)
+    _, out, _ = _skill("search", "zebra", "--limit", "1", "--max-tokens", "90", "--corpus", own, capsys=capsys)
+    assert out.splitlines()[-1] == f"next: skill search zebra --limit 1 --max-tokens 90 --page 2 --corpus {own}"
+    _, out, _ = _skill("read", f"{own}/own.md", "--corpus", own, capsys=capsys)
+    assert out.splitlines()[-1] == f"next: skill read {own}/own.md#zebra-feeding --corpus {own}"
+
+
+def test_the_next_command_names_the_program_that_was_called() -> None:
+    module = _process(sys.executable, "-m", "cudagraph_skill", "search", "pool")
+    assert b"\nnext: python -m cudagraph_skill " in module.stdout
+    launcher = _process(sys.executable, str(ROOT / "tools" / "search.py"), "pool")
+    assert f"\nnext: python {ROOT}/tools/".encode() in launcher.stdout
+
+
 def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("search", "--json", "--limit", "2", "replay", capsys=capsys)
     data = json.loads(out)
@@ -99,6 +115,7 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["serch", "a"], "did you mean `skill search`"),
         (["why is my replay wrong"], "skill search"),
         (["read"], "required"),
+        (["read", "SKILL.md", "SKILL.md"], "one argument too many"),
         (["completion", "fish"], "bash"),
     ],
 )
@@ -140,7 +157,7 @@ def test_notes_about_a_users_files_go_to_stderr(tmp_path: Path, capsys: pytest.C
     assert "YAML" in err
 
 
-@pytest.mark.parametrize("ref", ["SKILL.md#requirements", "SKILL#Requirements", "SKILL.md:33", "requirements"])
+@pytest.mark.parametrize("ref", ["SKILL.md#requirements", "SKILL#Requirements", "SKILL.md:35", "SKILL.md#requ"])
 def test_read_takes_the_forms_that_people_type(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("read", ref, capsys=capsys)
     assert code == 0
@@ -154,7 +171,10 @@ def test_read_of_a_file_lists_its_headings(capsys: pytest.CaptureFixture[str]) -
     assert "| PyTorch |" not in out
 
 
-@pytest.mark.parametrize(("ref", "says"), [("SKILL.md#nothing", "nearest"), ("nowhere.md", "no file or heading")])
+@pytest.mark.parametrize(
+    ("ref", "says"),
+    [("SKILL.md#requirments", "nearest"), ("SKILL.md:99999", "past its end"), ("nowhere.md", "no file or heading")],
+)
 def test_read_of_what_is_not_there_is_exit_1(ref: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = _skill("read", ref, capsys=capsys)
     assert (code, out) == (1, "")

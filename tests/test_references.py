@@ -138,7 +138,7 @@ def test_phrases_that_were_read_in_torch_still_stand_there(authored: list[Sectio
 def test_skill_md_is_within_the_limits_of_the_format() -> None:
     text = (ROOT / "SKILL.md").read_text()
     assert len(text.splitlines()) < 500
-    assert len(text) / 3.6 < 5000  # a token of this text has 3.6 characters or more
+    assert len(text) / 3.8 < 5000  # of this text o200k makes a token of 3.9 characters
     head = yaml.safe_load(text.split("---")[1])
     assert set(head) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
     assert len(head["description"]) <= 1024

@@ -66,6 +66,18 @@ def test_another_field_is_refused_with_the_nearest_headings(index: Index, questi
     assert answer.hits == []
 
 
+@pytest.mark.parametrize("question", ["how to bake bread", "bread recipe with nuts"])
+def test_a_repaired_word_alone_is_no_answer(index: Index, question: str) -> None:
+    assert index.search(question).hits == []
+
+
+def test_a_heading_without_text_is_no_answer(index: Index, sections: list[Section]) -> None:
+    bare = [section for section in sections if not section.text]
+    assert bare
+    found = [hit.section for section in bare for hit in index.search(section.headings[-1]).hits]
+    assert all(section.text for section in found)
+
+
 def test_pages_continue_and_do_not_overlap(index: Index) -> None:
     pages = [index.search("capture fails", limit=2, page=page).hits for page in (1, 2, 3)]
     refs = [hit.section.ref for hits in pages for hit in hits]

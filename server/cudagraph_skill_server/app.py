@@ -85,7 +85,8 @@ def search(
         found = _index().search(question, limit, page, max_tokens)
     except SkillError as error:
         raise ToolError(str(error)) from None
-    step = render.next_step(found, question, page) if found.hits else ""
+    steps = render.Steps(read=_reading, turn=lambda number: f"search(question=…, limit={limit}, page={number})")
+    step = render.next_step(found, page, steps) if found.hits else ""
     data = Found(
         results=[
             Passage(
@@ -100,7 +101,8 @@ def search(
         nearest=[render.where(section) for section in found.nearest],
         next=step,
     )
-    return _result(render.answer(found, question, page), data)
+    text = render.answer(found, page, steps) if found.hits else render.nothing_found(found, question, steps)
+    return _result(text, data)
 
 
 def read(
@@ -111,8 +113,12 @@ def read(
     if isinstance(found, reading.Missing):
         raise ToolError(str(found))
     whole = len(found) == 1
-    text = render.section(found[0]) if whole else render.contents(found)
+    text = render.section(found[0]) if whole else render.contents(found, render.Steps(read=_reading, turn=str))
     return _result(text, Parts(sections=[_part(section, whole) for section in found]))
+
+
+def _reading(ref: str) -> str:
+    return f'read(ref="{ref}")'
 
 
 def _part(section: Section, whole: bool) -> Part:

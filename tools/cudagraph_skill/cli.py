@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -15,6 +16,7 @@ from cudagraph_skill.model import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cudagraph_skill.render import Steps
     from cudagraph_skill.search import Index
 
 EXIT_CODES = """\
@@ -42,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     """All commands with their help; shell completion is made from this too."""
     top = _Parser(
         prog="skill",
-        description="CUDA Graphs for PyTorch: answers, checks and working code, offline.",
+        description="CUDA Graphs for PyTorch: answers from sources that are named, offline.",
         epilog=f'example: skill search "backward fails during capture"\n\n{EXIT_CODES}',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -121,17 +123,44 @@ def _add_completion(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _search(args: argparse.Namespace) -> int:
     from cudagraph_skill import ranking, render
 
+    steps = _steps(args)
     question = ranking.checked(_question(args.question))
     found = _index(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
     for typed, used in found.corrected.items() if found.hits else ():
         _say(f'no section has "{typed}": searched for "{used}"')
     if args.json:
-        print(render.answer_json(found, question, args.page))
+        print(render.answer_json(found, args.page, steps))
     elif found.hits:
-        print(render.answer(found, question, args.page, _colour()))
+        print(render.answer(found, args.page, steps, _colour()))
     else:
-        _say(render.nothing_found(found, question))
+        _say(render.nothing_found(found, question, steps))
     return 0 if found.hits else 1
+
+
+def _steps(args: argparse.Namespace) -> Steps:
+    """Next commands for the program and the options that this call was made with."""
+    from cudagraph_skill.render import Steps
+
+    own = f" --corpus {shlex.quote(str(args.corpus))}" if args.corpus else ""
+    again = " ".join(shlex.quote(part) for part in getattr(args, "question", ()))
+    if args.command == "search":
+        again += f" --limit {args.limit}" if args.limit != 3 else ""
+        again += f" --max-tokens {args.max_tokens}" if args.max_tokens else ""
+        again += " --full" if args.full else ""
+    return Steps(
+        read=lambda ref: f"{_program('read')} {shlex.quote(ref)}{own}",
+        turn=lambda page: f"{_program('search')} {again} --page {page}{own}",
+    )
+
+
+def _program(command: str) -> str:
+    """How to call a command the way this one was called: installed, as a module, or by a launcher."""
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == ("cudagraph_skill", "__main__.py"):
+        return f"python -m cudagraph_skill {command}"
+    if called.suffix == ".py" and (called.parent / "cudagraph_skill").is_dir():
+        return f"python {called.with_name(command)}.py"
+    return f"skill {command}"
 
 
 def _question(parts: list[str]) -> str:
@@ -151,7 +180,7 @@ def _index(args: argparse.Namespace) -> Index:
         return open_index(root, args.corpus, _say)
     except ModuleNotFoundError as error:
         raise SkillError(
-            f"search needs the package {error.name}, which {sys.executable} does not have: run "
+            f"this needs the package {error.name}, which {sys.executable} does not have: run "
             f"`pip install whoosh markdown-it-py pyyaml`, or grep -rni 'WORD' {root}/references",
             3,
         ) from None
@@ -170,7 +199,7 @@ def _read(args: argparse.Namespace) -> int:
     if len(found) == 1:
         print(render.section_json(found[0]) if args.json else render.section(found[0], _colour()))
     else:
-        print(render.contents_json(found) if args.json else render.contents(found))
+        print(render.contents_json(found) if args.json else render.contents(found, _steps(args)))
     return 0
 
 
@@ -178,7 +207,8 @@ def _serve(_: argparse.Namespace) -> int:
     try:
         from cudagraph_skill_server import app
     except ModuleNotFoundError as error:
-        raise SkillError(f"the server needs the package {error.name}: run `pip install 'mcp>=2.3,<3'`", 3) from None
+        missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
+        raise SkillError(f"{missing}: run `pip install whoosh markdown-it-py pyyaml 'mcp>=2.3,<3'`", 3) from None
     app.serve()
     return 0
 
@@ -218,6 +248,8 @@ def _refuse(unknown: list[str], args: argparse.Namespace, command: _Parser) -> N
     if args.command == "search" and not near:
         args.question = [*args.question, *unknown]
         return
+    if not unknown[0].startswith("-"):
+        raise SkillError(f"skill {args.command}: `{unknown[0]}` is one argument too many; see `skill {args.command} --help`")
     hint = f"did you mean {near[0]}?" if near else f"see `skill {args.command} --help`"
     raise SkillError(f"skill {args.command}: there is no option {unknown[0]}; {hint}")
 

@@ -43,12 +43,13 @@ class Candidate(NamedTuple):
 
 
 class Question:
-    """A question in the field's terms. `weight` gives a term's inverse document frequency."""
+    """A question in the field's terms. `weight` gives a term's inverse document frequency; `guessed` words were misspelt."""
 
-    def __init__(self, text: str, weight: Callable[[str], float]) -> None:
+    def __init__(self, text: str, weight: Callable[[str], float], guessed: frozenset[str] = frozenset()) -> None:
         in_order = terms.words(text)
         self.text = text
         self.words = frozenset(in_order)
+        self._guessed = guessed
         self._key = key(text)
         self._meant = terms.related(in_order)
         self._weight = weight
@@ -94,7 +95,8 @@ class Question:
         about = " ".join((*best.section.headings, *best.section.asks)).lower()
         if not self.words or any(name not in about for name in terms.strangers(self.text)):
             return False
-        unknown = sum(self._weight(word) for word in self.words if not is_known(word)) / self._total
+        doubtful = (word for word in self.words if word in self._guessed or not is_known(word))
+        unknown = sum(map(self._weight, doubtful)) / self._total
         if self.words & terms.anchors():
             return best.coverage >= 0.35 and unknown <= 0.4
         return best.coverage >= 0.45 and unknown <= 0.15

@@ -27,12 +27,15 @@ def find(sections: list[Section], ref: str) -> list[Section] | Missing:
     in_file = [each for each in sections if _is_path(each.path, path)]
     if not in_file:
         return _by_heading(sections, ref)
+    if line > in_file[-1].last:
+        shown = in_file[0].path
+        return Missing(f"{shown} has {in_file[-1].last} lines, {line} is past its end; next: skill read {shown}")
     if line:
         return [max((each for each in in_file if each.first <= line), key=lambda each: each.first, default=in_file[0])]
     if not heading:
         return in_file
     return _one(in_file, heading) or Missing(
-        f"{in_file[0].path} has no heading `{heading}`; nearest: {_near(in_file, heading)}"
+        f"{in_file[0].path} has no heading `{heading}`; {_near(in_file, heading)}next: skill read {in_file[0].path}"
     )
 
 
@@ -51,8 +54,10 @@ def _is_path(path: str, asked: str) -> bool:
 
 
 def _one(sections: list[Section], heading: str) -> list[Section] | None:
-    found = [each for each in sections if each.anchor == heading or slug(each.headings[-1]) == slug(heading)]
-    return found[:1] or None
+    wanted = slug(heading)
+    found = [each for each in sections if each.anchor == heading or slug(each.headings[-1]) == wanted]
+    begun = [each for each in sections if wanted and each.anchor.startswith(wanted)]
+    return found[:1] or (begun if len(begun) == 1 else None)
 
 
 def _by_heading(sections: list[Section], ref: str) -> list[Section] | Missing:
@@ -66,5 +71,5 @@ def _near(sections: list[Section], heading: str) -> str:
     anchors = [each.anchor for each in sections]
     wanted = slug(heading)
     near = [anchor for anchor in anchors if wanted and wanted in anchor][:3]
-    near = near or difflib.get_close_matches(wanted, anchors, 3, 0.3) or anchors[:3]
-    return ", ".join(f"#{anchor}" for anchor in near)
+    near = near or difflib.get_close_matches(wanted, anchors, 3, 0.5)
+    return f"nearest: {', '.join(f'#{anchor}' for anchor in near)}; " if near else ""

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
-import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cudagraph_skill.model import Answer, Section
+
+
+class Steps(NamedTuple):
+    """How the one who asked goes on: `read` a reference, or `turn` to a page of the same search."""
+
+    read: Callable[[str], str]
+    turn: Callable[[int], str]
+
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -18,33 +27,29 @@ def where(section: Section, colour: bool = False) -> str:
     return f"{_DIM}{place}{_PLAIN} {_BOLD}{names}{_PLAIN}" if colour else f"{place} {names}"
 
 
-def answer(found: Answer, question: str, page: int, colour: bool = False) -> str:
+def answer(found: Answer, page: int, steps: Steps, colour: bool = False) -> str:
     """A search result for reading: each passage under the line that says where it stands, the next command last."""
-    if not found.hits:
-        return nothing_found(found, question)
     parts = [f"{where(hit.section, colour)}\n{hit.passage}" for hit in found.hits]
-    return "\n\n".join([*parts, f"next: {next_step(found, question, page)}"])
+    return "\n\n".join([*parts, f"next: {next_step(found, page, steps)}"])
 
 
-def next_step(found: Answer, question: str, page: int) -> str:
-    """The command that shows the rest of the first shortened passage, or the next page."""
+def next_step(found: Answer, page: int, steps: Steps) -> str:
+    """What shows the rest of the first shortened passage, or the next page, or the file of the best."""
     cut = next((hit.section for hit in found.hits if not hit.whole), None)
     if cut:
-        return f"skill read {shlex.quote(cut.ref)}"
-    if found.more:
-        return f"skill search {shlex.quote(_short(question))} --page {page + 1}"
-    return f"skill read {shlex.quote(found.hits[0].section.path)}"
+        return steps.read(cut.ref)
+    return steps.turn(page + 1) if found.more else steps.read(found.hits[0].section.path)
 
 
-def nothing_found(found: Answer, question: str) -> str:
+def nothing_found(found: Answer, question: str, steps: Steps) -> str:
     """What to say when no section answers: the nearest headings, so that the reader can ask again."""
     lines = [f'nothing found for "{_short(question)}": this skill knows CUDA Graphs for PyTorch and nothing else']
     if found.nearest:
         lines += ["nearest headings:", *(f"  {where(section)}" for section in found.nearest)]
-    return "\n".join([*lines, "next: ask again with the API name, the flag or the error text, or see `skill read SKILL.md`"])
+    return "\n".join([*lines, f"next: ask again with the API name, the flag or the error text, or {steps.read('SKILL.md')}"])
 
 
-def answer_json(found: Answer, question: str, page: int) -> str:
+def answer_json(found: Answer, page: int, steps: Steps) -> str:
     """The same as one line of JSON, with `results` empty and `nearest` filled when nothing was found."""
     data: dict[str, Any] = {
         "results": [
@@ -61,7 +66,7 @@ def answer_json(found: Answer, question: str, page: int) -> str:
     if found.corrected:
         data["corrected"] = found.corrected
     if found.hits:
-        data["next"] = next_step(found, question, page)
+        data["next"] = next_step(found, page, steps)
     else:
         data["nearest"] = [where(section) for section in found.nearest]
     return _json(data)
@@ -84,10 +89,10 @@ def section_json(found: Section) -> str:
     return _json(data)
 
 
-def contents(found: list[Section]) -> str:
+def contents(found: list[Section], steps: Steps) -> str:
     """The headings of one file, as many lines, with the command that reads one of them."""
     lines = [f"{each.path}:{each.first}: {'  ' * (each.level - 1)}{each.headings[-1]}" for each in found]
-    return "\n".join([*lines, f"next: skill read {shlex.quote(found[min(1, len(found) - 1)].ref)}"])
+    return "\n".join([*lines, f"next: {steps.read(found[min(1, len(found) - 1)].ref)}"])
 
 
 def contents_json(found: list[Section]) -> str:

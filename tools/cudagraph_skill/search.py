@@ -53,7 +53,7 @@ with _without_downloads():
     from whoosh import analysis, fields
     from whoosh.filedb.filestore import FileStorage, RamStorage
 
-FORMAT = 2  # raise it when what the index holds changes: older indexes are then built again
+FORMAT = 3  # raise it when what the index holds changes: older indexes are then built again
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
@@ -99,7 +99,7 @@ class Index:
         """
         with self._alone:
             text, corrected = self._corrected(_essence(ranking.checked(question)))
-            asked = Question(text, self._weight)
+            asked = Question(text, self._weight, frozenset(terms.words(" ".join(corrected.values()))))
             ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
         if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
             return Answer([], [each.section for each in ranked[:3]], corrected, more=False)
@@ -278,7 +278,8 @@ def _write(storage: Any, sections: list[Section]) -> Any:
         asks = [" ".join(terms.words(form)) for form in section.asks]
         words = " ".join(term for term in counts if term[0] != "=" and "+" not in term)
         lines = "\n".join(f"{term}\t{weight:.4f}" for term, weight in weights.items())
-        writer.add_document(terms=lines, record=(tuple(section), title, asks, keys, words))
+        indexed = {"terms": lines} if section.text else {}  # a heading alone is for the table of contents
+        writer.add_document(**indexed, record=(tuple(section), title, asks, keys, words))
     writer.commit()
     text = " ".join(f"{section.text} {' '.join(section.headings + section.asks)}" for section in sections)
     with storage.create_file("spelling") as file:
