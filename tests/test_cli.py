@@ -59,7 +59,7 @@ def test_the_next_command_keeps_the_options_of_this_one(tmp_path: Path, capsys: 
     _, out, _ = _skill("search", "zebra", "--limit", "1", "--max-tokens", "90", "--corpus", own, capsys=capsys)
     assert out.splitlines()[-1] == f"next: skill search zebra --limit 1 --max-tokens 90 --page 2 --corpus {own}"
     _, out, _ = _skill("read", f"{own}/own.md", "--corpus", own, capsys=capsys)
-    assert out.splitlines()[-1] == f"next: skill read {own}/own.md#zebra-feeding --corpus {own}"
+    assert out.splitlines()[-1] == f"next: skill read '{own}/own.md#zebra-feeding' --corpus {own}"
 
 
 def test_the_next_command_names_the_program_that_was_called() -> None:
