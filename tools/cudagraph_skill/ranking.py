@@ -128,7 +128,7 @@ def key(text: str) -> str:
 
 
 def keys(section: Section) -> tuple[str, ...]:
-    """What a section goes by: its heading, its anchor, the identifiers in the heading, the error texts that lead to it."""
+    """What a section goes by: heading, anchor, identifiers in the heading, error texts and questions that lead to it."""
     heading = section.headings[-1]
     spans = re.findall(r"`([^`]+)`", heading)
-    return tuple(dict.fromkeys(key(text) for text in (heading, section.anchor, *spans, *section.errors)))
+    return tuple(dict.fromkeys(key(text) for text in (heading, section.anchor, *spans, *section.errors, *section.asks)))
