@@ -115,6 +115,8 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["serch", "a"], "did you mean `skill search`"),
         (["why is my replay wrong"], "skill search"),
         (["read"], "required"),
+        (["search", "a", "--limit", "9" * 400], "at most 999999"),
+        (["search", "\udcff" * 9 + "abc"], "binary"),
         (["read", "SKILL.md", "SKILL.md"], "one argument too many"),
         (["completion", "fish"], "bash"),
     ],
@@ -181,6 +183,24 @@ def test_read_of_what_is_not_there_is_exit_1(ref: str, says: str, capsys: pytest
     assert says in err
 
 
+@pytest.mark.parametrize("ref", ["SKILL.md:" + "9" * 5000, "x" * 10**6])
+def test_read_of_absurd_references_is_exit_1(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _skill("read", ref, capsys=capsys)
+    assert code == 1
+    assert len(err) < 6000
+
+
+def test_bytes_that_are_no_text_in_a_question_are_overlooked(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("search", "capture fails in backward \udcff", "--json", capsys=capsys)
+    assert code == 0
+    assert json.loads(out)["results"]
+
+
+def test_what_a_user_typed_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = _skill("\x1b]0;evil\a", capsys=capsys)
+    assert "\x1b" not in err
+
+
 def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
     assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
     commands = ("search", "read", "serve", "completion")
@@ -204,13 +224,27 @@ def _process(*command: str, **options: object) -> subprocess.CompletedProcess[by
 
 
 def test_stdin_is_a_question() -> None:
-    done = _process(sys.executable, "-m", "cudagraph_skill", "search", "-", input=b"\xff\xfecapture fails 901")
+    done = _process(
+        sys.executable, "-m", "cudagraph_skill", "search", "-", input=b"\xff\xfecapture fails in backward with error 901"
+    )
     assert done.returncode == 0
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search capture --full --limit 200 | head -n 1")
     assert done.stderr == b""
+
+
+def test_a_full_disk_and_a_closed_stdin_are_one_sentence() -> None:
+    done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search capture > /dev/full")
+    assert (done.returncode, done.stderr.count(b"\n")) == (3, 1)
+    done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search - <&-")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+
+
+def test_a_terminal_that_knows_ascii_only_gets_its_answer() -> None:
+    done = _process("sh", "-c", f"PYTHONIOENCODING=ascii {sys.executable} -m cudagraph_skill search capture --max-tokens 60")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_colour_is_for_terminals_only() -> None:

@@ -72,6 +72,44 @@ def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> No
     assert "YAML" in notes[0]
 
 
+@pytest.mark.parametrize(
+    "front",
+    [
+        "date: 2026-13-45",
+        "title: !!int x",
+        "title: !!bool x",
+        "title: !!timestamp x",
+        "a: " + "[" * 3000 + "]" * 3000,
+        "- : - {",
+    ],
+)
+def test_odd_front_matter_never_costs_the_text(front: str) -> None:
+    notes: list[str] = []
+    found = corpus.sections([corpus.Document("file.md", f"---\n{front}\n---\n# One\nhello\n".encode())], notes.append)
+    assert found[-1].text == "hello"
+    assert len(notes) == 1
+
+
+def test_a_title_that_refers_to_itself_ten_levels_deep_is_not_spelled_out() -> None:
+    levels = "\n".join(
+        f"{name}: &{name} [{', '.join([f'*{below}'] * 9)}]" for below, name in zip("abcdefghi", "bcdefghij", strict=True)
+    )
+    text = f"---\na: &a [x, x]\n{levels}\ntitle: *j\n---\nhello\n"
+    (one,) = _sections(text)
+    assert one.headings == ("file",)
+
+
+def test_lines_end_where_editors_end_them() -> None:
+    text = "# A\n\nx\u2028y\x0cz\x85\n\n# B\r\nb\n"
+    assert [each.first for each in _sections(text)] == [1, 5]
+
+
+def test_every_anchor_is_used_once() -> None:
+    anchors = [each.anchor for each in _sections("# a\n# a-1\n# a\n# !!!\n# ???\n")]
+    assert len(set(anchors)) == 5
+    assert all(anchors)
+
+
 def test_two_headings_of_one_name_get_two_anchors() -> None:
     assert [each.anchor for each in _sections("# A b\n# A b\n")] == ["a-b", "a-b-1"]
 

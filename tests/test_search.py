@@ -141,12 +141,14 @@ def test_changed_content_gets_an_index_of_its_own(cache: Path, small: Path, tmp_
     assert len(list(cache.iterdir())) == 2
 
 
-@pytest.mark.parametrize("damage", ["truncate", "remove", "garbage"])
+@pytest.mark.parametrize("damage", ["truncate", "remove", "garbage", "empty"])
 def test_a_damaged_index_is_built_again(cache: Path, small: Path, damage: str) -> None:
     open_index(small)
     (folder,) = cache.iterdir()
     for path in folder.iterdir():
-        if damage == "truncate":
+        if damage == "empty":
+            path.write_bytes(b"")
+        elif damage == "truncate":
             path.write_bytes(path.read_bytes()[:10])
         elif damage == "garbage":
             path.write_bytes(b"garbage" * 100)
@@ -154,6 +156,17 @@ def test_a_damaged_index_is_built_again(cache: Path, small: Path, damage: str) -
             path.unlink()
     index = open_index(small)
     assert index.search("capture").hits
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # Whoosh leaves the file open that it cannot read
+def test_damage_that_keeps_the_size_is_found_at_opening(cache: Path, small: Path) -> None:
+    open_index(small)
+    (folder,) = cache.iterdir()
+    for path in (*folder.glob("*.toc"), *folder.glob("*.seg")):
+        path.write_bytes(b"\xff" * path.stat().st_size)
+    assert open_index(small).search("capture").hits
 
 
 def test_what_a_killed_process_left_is_never_opened_and_swept_later(cache: Path, small: Path) -> None:

@@ -94,6 +94,17 @@ def test_an_unknown_resource_is_a_protocol_error() -> None:
         _ask(lambda client: client.read_resource("skill://cuda-graphs/references/none.md"))
 
 
+def test_first_calls_that_come_together_build_one_index(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}", "CUDAGRAPH_SKILL_CACHE": str(tmp_path)}
+    server = StdioServerParameters(command=sys.executable, args=["-m", "cudagraph_skill", "serve"], env=environment)
+
+    async def together(client: Any) -> list[Any]:
+        return await asyncio.gather(*(client.call_tool("search", {"question": "replay"}) for _ in range(8)))
+
+    assert all(result.structured_content["results"] for result in _ask(together, server))
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize("command", [["-m", "cudagraph_skill", "serve"], [str(ROOT / "server" / "serve.py")]])
 def test_a_real_process_answers_over_stdio(command: list[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}

@@ -36,6 +36,11 @@ def test_a_name_in_capitals_is_found_when_typed_in_small_letters(name: str) -> N
     assert set(terms.words(name.lower())) <= set(terms.terms(name))
 
 
+@pytest.mark.parametrize("char", ["a", "A", "_", "9"])
+def test_what_is_longer_than_any_name_is_data(char: str) -> None:
+    assert terms.terms(f"capture {char * 20_000}") == ["captur"]
+
+
 def test_an_error_number_is_a_term() -> None:
     assert "906" in terms.words("CUDA error 906")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 from cudagraph_skill import __version__, reading, render
@@ -64,8 +65,16 @@ class Parts(BaseModel):
     sections: list[Part]
 
 
-@cache
+_building = Lock()
+
+
 def _index() -> Index:
+    with _building:  # the first calls may come together: one of them builds, the others wait
+        return _opened()
+
+
+@cache
+def _opened() -> Index:
     return open_index(skill_root(), say=lambda note: print(note, file=sys.stderr))  # noqa: T201 - stdout is the protocol's
 
 

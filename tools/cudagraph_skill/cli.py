@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import os
 import shlex
 import sys
@@ -31,9 +32,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"is {number}, it must be 1 or more")
+    number = int(text[:9])
+    if number < 1 or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be 1 or more and at most 999999")
     return number
 
 
@@ -165,6 +166,8 @@ def _program(command: str) -> str:
 
 def _question(parts: list[str]) -> str:
     if parts == ["-"]:
+        if sys.stdin is None:
+            raise SkillError("- reads the question from standard input, which is closed")
         return sys.stdin.buffer.read(1 << 22).decode("utf-8", "replace")
     return " ".join(parts)
 
@@ -225,7 +228,9 @@ def _colour() -> bool:
 
 
 def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
+    """One message on stderr. What a user typed may stand in it, so nothing in it can steer the terminal."""
+    shown = "".join(char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in sentence)
+    print(shown, file=sys.stderr)
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -263,8 +268,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if run is None:
             parser().print_help()
             return 0
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a terminal that knows ASCII only still gets the answer
         code = run(args)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
         return code
     except SkillError as error:
         _say(str(error))
@@ -273,11 +282,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(render.error_json(str(error)))
         return error.exit_code
-    except BrokenPipeError:  # the reader (head, less) has gone: nothing more to say, and no complaint at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (head, less) has gone: nothing more to say
+        _leave_quietly()
         return 0
+    except OSError as error:
+        _say(f"{error.strerror}: {error.filename or 'standard output'}")
+        _leave_quietly()
+        return 3
     except KeyboardInterrupt:
         return 130
+
+
+def _leave_quietly() -> None:
+    """What is left in stdout's buffer cannot be written; Python would complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -48,9 +48,11 @@ def _users_documents(folder: Path) -> list[Document]:
     if not folder.is_dir():
         raise SkillError(f"--corpus {folder}: there is no such folder; name one that holds Markdown files")
     found = []
-    for path in sorted(folder.rglob("*.md")):
+    for path in sorted((*folder.rglob("*.md"), *folder.rglob("*.markdown"))):
+        if any(part.startswith(".") or part == "node_modules" for part in path.relative_to(folder).parts):
+            continue
         try:
-            if path.is_file() and path.stat().st_size <= _MAX_FILE_BYTES:
+            if path.is_file() and 0 < path.stat().st_size <= _MAX_FILE_BYTES:  # a size of 0 may be a device in disguise
                 found.append(Document(str(path), path.read_bytes()))
         except OSError as error:
             raise SkillError(f"--corpus {folder}: cannot read {path} ({error.strerror}); make it readable") from None
@@ -87,7 +89,7 @@ def sections(docs: list[Document], say: Callable[[str], None] = lambda _: None) 
 
 def _front_matter(shown: str, text: str, say: Callable[[str], None]) -> tuple[str, int]:
     """The title that YAML front matter gives, and the line after it."""
-    lines = text.splitlines()
+    lines = _lines(text)
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
     if not end or lines[0].rstrip() != "---":
         return "", 0
@@ -95,21 +97,21 @@ def _front_matter(shown: str, text: str, say: Callable[[str], None]) -> tuple[st
 
     try:
         fields = yaml.safe_load("\n".join(lines[1:end]))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 2}" if mark else "the top"
         say(f"{shown}: the front matter is not valid YAML at {where}; the text below it was read all the same")
         return "", end + 1
     title = fields.get("title") or fields.get("name") if isinstance(fields, dict) else None
-    return str(title or ""), end + 1
+    return str(title) if isinstance(title, str | int | float) else "", end + 1
 
 
 def _cut(shown: str, text: str, title: str, start: int) -> Iterator[Section]:
     """Sections of one file. Text above the first heading belongs to `title`, or to the file's name."""
-    lines = text.splitlines()
+    lines = _lines(text)
     heads = [(0, title or Path(shown).stem, start), *_headings(lines, start)]
     path: list[tuple[int, str]] = []
-    slugs: dict[str, int] = {}
+    slugs: set[str] = set()
     for number, (level, heading, line) in enumerate(heads):
         end = heads[number + 1][2] if number + 1 < len(heads) else len(lines)
         path = [step for step in path if step[0] < level]
@@ -133,6 +135,12 @@ def _cut(shown: str, text: str, title: str, start: int) -> Iterator[Section]:
         )
 
 
+def _lines(text: str) -> list[str]:
+    """Lines as editors and grep count them; str.splitlines() also ends a line at form feeds and U+2028."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
 def _headings(lines: list[str], start: int) -> Iterator[tuple[int, str, int]]:
     """Level, text and 0-based line of each heading at the top level of a file (a `#` inside a fence is none)."""
     from markdown_it import MarkdownIt
@@ -141,7 +149,7 @@ def _headings(lines: list[str], start: int) -> Iterator[tuple[int, str, int]]:
     tokens = parser.parse("\n".join(["" for _ in lines[:start]] + lines[start:]))
     for position, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
-            yield int(token.tag[1]), tokens[position + 1].content, token.map[0]
+            yield int(token.tag[1]), " ".join(tokens[position + 1].content.split()), token.map[0]
 
 
 def _comment(body: str) -> tuple[dict[str, tuple[str, ...]], str]:
@@ -164,7 +172,11 @@ def slug(heading: str) -> str:
     return kept.strip().replace(" ", "-")
 
 
-def _unique(name: str, taken: dict[str, int]) -> str:
-    seen = taken.get(name, -1) + 1
-    taken[name] = seen
-    return f"{name}-{seen}" if seen else name
+def _unique(name: str, taken: set[str]) -> str:
+    name = name or "section"
+    anchor, number = name, 0
+    while anchor in taken:
+        number += 1
+        anchor = f"{name}-{number}"
+    taken.add(anchor)
+    return anchor

@@ -29,8 +29,9 @@ def cache_dir() -> Path:
         OSError: the user has no home folder and neither variable is set.
     """
     if named := os.environ.get("CUDAGRAPH_SKILL_CACHE"):
-        return Path(named)
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(named).expanduser()
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    if xdg.startswith("/"):  # the specification has relative paths ignored
         return Path(xdg) / "cudagraph-skill"
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises RuntimeError where this returns "~"
     if not home.startswith("/"):

@@ -93,7 +93,7 @@ class Question:
         if best.exact:
             return True
         about = " ".join((*best.section.headings, *best.section.asks)).lower()
-        if not self.words or any(name not in about for name in terms.strangers(self.text)):
+        if not any(len(word) > 1 for word in self.words) or any(name not in about for name in terms.strangers(self.text)):
             return False
         doubtful = (word for word in self.words if word in self._guessed or not is_known(word))
         unknown = sum(map(self._weight, doubtful)) / self._total
@@ -108,7 +108,7 @@ def checked(question: str) -> str:
     Raises:
         SkillError: it is empty, binary or longer than MAX_CHARACTERS.
     """
-    text = question.strip()
+    text = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", question).strip()  # bytes that the shell could not read
     if not text:
         raise SkillError('the question is empty: type what you want to know, for example "capture fails in backward"')
     if len(text) > MAX_CHARACTERS:
@@ -116,7 +116,7 @@ def checked(question: str) -> str:
             f"the question has {len(text):,} characters, at most {MAX_CHARACTERS:,} are searched: "
             "give the error line or the question alone"
         )
-    odd = sum(not (char.isprintable() or char.isspace()) for char in text)
+    odd = sum(char == "\N{REPLACEMENT CHARACTER}" or not (char.isprintable() or char.isspace()) for char in text)
     if odd * 10 > len(text):
         raise SkillError("the question is binary data, not text: give the error line or the question alone")
     return text

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from cudagraph_skill.model import Section
 
 
+_MAX_CHARACTERS = 1000
+
+
 class Missing(str):
     """A sentence that says what could not be found and what comes nearest."""
 
@@ -23,6 +26,8 @@ def find(sections: list[Section], ref: str) -> list[Section] | Missing:
 
     PATH may leave out `references/` and `.md`; HEADING may be the anchor or the heading's own words.
     """
+    if len(ref) > _MAX_CHARACTERS:
+        return Missing(f"the reference has {len(ref):,} characters; give one that `skill search` printed")
     path, heading, line = _parts(ref)
     in_file = [each for each in sections if _is_path(each.path, path)]
     if not in_file:
@@ -41,15 +46,17 @@ def find(sections: list[Section], ref: str) -> list[Section] | Missing:
 
 def _parts(ref: str) -> tuple[str, str, int]:
     path, _, heading = ref.strip().partition("#")
-    if match := re.fullmatch(r"(.+?):(\d+):?", path):
+    if match := re.fullmatch(r"(.+?):(\d{1,9}):?", path):
         return match[1], "", int(match[2])
     return path, heading.strip("# "), 0
 
 
 def _is_path(path: str, asked: str) -> bool:
     wanted = asked.removeprefix("./")
-    return wanted in (path, path.removesuffix(".md")) or (
-        "/" not in wanted and path.rpartition("/")[2] in (wanted, f"{wanted}.md")
+    return (
+        wanted in (path, path.removesuffix(".md"))
+        or wanted.endswith(f"/{path}")
+        or ("/" not in wanted and path.rpartition("/")[2] in (wanted, f"{wanted}.md"))
     )
 
 

@@ -122,7 +122,7 @@ class Index:
     def _corrected(self, question: str) -> tuple[str, dict[str, str]]:
         """The question with each word that no section has replaced by one an edit away, where there is one."""
         fixes = {}
-        for word in set(re.findall(r"(?<![\w.-])[a-zA-Z]{5,}(?![\w.-])", question)):
+        for word in set(re.findall(r"(?<![\w.-])[a-zA-Z]{5,30}(?![\w.-])", question)):
             known = any(self._sections_with(part) for part in terms.words(word)) or word.lower() in terms.STOP_WORDS
             if not known and not terms.strangers(word) and (fix := terms.spelled(word.lower(), self._spelling)):
                 fixes[word] = fix
@@ -194,9 +194,13 @@ def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None]
     docs = corpus.documents(root, extra)
     try:
         folder = cache_dir() / f"{FORMAT}-{corpus.digest(docs)}"
-        if not _is_whole(folder):
+        found = _opened(folder)
+        if not found:
             _build(docs, folder, say)
-        return Index(FileStorage(str(folder)).open_index())
+            found = _opened(folder)
+        if found:
+            return found
+        raise OSError(f"no index arrived in {folder}")
     except OSError as error:
         reason = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
         say(
@@ -206,12 +210,25 @@ def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None]
         return Index(_write(RamStorage(), corpus.sections(docs, say)))
 
 
+def _opened(folder: Path) -> Index | None:
+    """The index in a folder, or None where there is none that can be used."""
+    if not _is_whole(folder):
+        return None
+    try:
+        return Index(FileStorage(str(folder)).open_index())
+    except Exception:  # noqa: BLE001 - whatever Whoosh raises at a damaged file, the answer is to build it again
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
 def _is_whole(folder: Path) -> bool:
     """Whether an index stands there, is ours (it is unpickled: never open a stranger's), and no file of it was damaged."""
     try:
         listed = dict(line.rsplit(" ", 1) for line in (folder / "sizes").read_text().splitlines())
-        return folder.stat().st_uid == os.getuid() and all(
-            (folder / name).stat().st_size == int(listed[name]) for name in listed
+        return (
+            "spelling" in listed
+            and folder.stat().st_uid == os.getuid()
+            and all((folder / name).stat().st_size == int(listed[name]) for name in listed)
         )
     except (OSError, ValueError):
         return False
@@ -232,8 +249,6 @@ def _build(docs: list[corpus.Document], folder: Path, say: Callable[[str], None]
                 building.rename(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    if not _is_whole(folder):
-        raise OSError(f"no index arrived in {folder}")
     _sweep(folder)
 
 

@@ -9,8 +9,9 @@ import re
 from functools import lru_cache
 
 # A word, a dotted name, a flag (--cuda-graph-impl), a C++ name (CUDAGraph::replay), a number, a call without its brackets.
-_TOKEN = re.compile(r"--?[a-z0-9][\w-]*|[^\W_][\w]*(?:(?:\.|::|-)\w+)*|_+[^\W_]\w*", re.IGNORECASE)
+_TOKEN = re.compile(r"--?[a-z0-9][\w-]*|[^\W_][\w]*(?:(?:\.|::|-)\w+)*|_++[^\W_]\w*", re.IGNORECASE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_MAX_TOKEN = 160
 _PARTS = re.compile(r"[._:-]+")
 _PLAIN = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": " ", "\u2018": "'",
                         "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})  # fmt: skip
@@ -160,16 +161,21 @@ def _porter():  # type: ignore[no-untyped-def]
     return porter
 
 
+def _tokens(text: str) -> list[str]:
+    """Words and identifiers as they are typed; what is longer than any name is data."""
+    return [token for token in _TOKEN.findall(_NOISE.sub(" ", plain(text))) if len(token) <= _MAX_TOKEN]
+
+
 def words(text: str) -> list[str]:
     """Stemmed words of `text` in order, identifiers in their parts, stop words left out."""
-    return [term for token in _TOKEN.findall(_NOISE.sub(" ", plain(text))) for term in _parts(token)]
+    return [term for token in _tokens(text) for term in _parts(token)]
 
 
 def terms(text: str) -> list[str]:
     """All index terms of `text`: words, whole identifiers with their dotted tails, and adjacent pairs as `a_b`."""
     found: list[str] = []
     previous = ""
-    for token in _TOKEN.findall(_NOISE.sub(" ", plain(text))):
+    for token in _tokens(text):
         parts = _parts(token)
         for part in parts:
             if previous:
