@@ -48,8 +48,8 @@ class Fence(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A name for exactly this code."""
-        return hashlib.sha256(self.code.encode()).hexdigest()[:16]
+        """A name for exactly this code after this prelude."""
+        return hashlib.sha256((PRELUDE + self.code).encode()).hexdigest()[:16]
 
 
 def fences(root: Path = ROOT) -> list[Fence]:

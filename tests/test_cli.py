@@ -242,6 +242,11 @@ def test_a_full_disk_and_a_closed_stdin_are_one_sentence() -> None:
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
 
 
+def test_a_closed_stdout_is_no_traceback() -> None:
+    done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search capture >&-")
+    assert b"Traceback" not in done.stderr
+
+
 def test_a_terminal_that_knows_ascii_only_gets_its_answer() -> None:
     done = _process("sh", "-c", f"PYTHONIOENCODING=ascii {sys.executable} -m cudagraph_skill search capture --max-tokens 60")
     assert (done.returncode, done.stderr) == (0, b"")

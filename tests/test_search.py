@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cudagraph_skill import terms
 from cudagraph_skill.model import SkillError
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.ranking import MAX_CHARACTERS, key
@@ -64,6 +65,13 @@ def test_a_typo_is_corrected_and_said(index: Index) -> None:
 def test_another_field_is_refused_with_the_nearest_headings(index: Index, question: str) -> None:
     answer = index.search(question)
     assert answer.hits == []
+
+
+def test_every_ring_of_synonyms_reaches_a_word_of_the_corpus(index: Index) -> None:
+    rings = [line.split("|") for line in terms.SYNONYMS.strip().splitlines()]
+    assert all(len(ring) > 1 for ring in rings)
+    reached = [any(all(map(index._sections_with, terms.words(member))) for member in ring) for ring in rings]
+    assert [ring for ring, ok in zip(rings, reached, strict=True) if not ok] == []
 
 
 @pytest.mark.parametrize("question", ["how to bake bread", "bread recipe with nuts"])

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 from cudagraph_skill import __version__, reading, render
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, Steps
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.search import Index, open_index
 from mcp.server import MCPServer
@@ -94,7 +94,7 @@ def search(
         found = _index().search(question, limit, page, max_tokens)
     except SkillError as error:
         raise ToolError(str(error)) from None
-    steps = render.Steps(read=_reading, turn=lambda number: f"search(question=…, limit={limit}, page={number})")
+    steps = Steps(read=_reading, turn=lambda number: f"search(question=…, limit={limit}, page={number})")
     step = render.next_step(found, page, steps) if found.hits else ""
     data = Found(
         results=[
@@ -118,11 +118,11 @@ def read(
     ref: Annotated[str, Field(description="`path#heading` or `path:line` of a search result, or a path for its headings.")],
 ) -> Annotated[CallToolResult, Parts]:
     """Read one section of the skill in full, or list the headings of a file."""
-    found = reading.find(_index().sections(), ref)
+    found = reading.find(_index().sections(), ref, Steps(read=_reading, turn=str))
     if isinstance(found, reading.Missing):
         raise ToolError(str(found))
     whole = len(found) == 1
-    text = render.section(found[0]) if whole else render.contents(found, render.Steps(read=_reading, turn=str))
+    text = render.section(found[0]) if whole else render.contents(found, Steps(read=_reading, turn=str))
     return _result(text, Parts(sections=[_part(section, whole) for section in found]))
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cudagraph_skill import __version__
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cudagraph_skill.render import Steps
     from cudagraph_skill.search import Index
 
 EXIT_CODES = """\
@@ -140,8 +139,6 @@ def _search(args: argparse.Namespace) -> int:
 
 def _steps(args: argparse.Namespace) -> Steps:
     """Next commands for the program and the options that this call was made with."""
-    from cudagraph_skill.render import Steps
-
     own = f" --corpus {shlex.quote(str(args.corpus))}" if args.corpus else ""
     again = " ".join(shlex.quote(part) for part in getattr(args, "question", ()))
     if args.command == "search":
@@ -192,7 +189,7 @@ def _index(args: argparse.Namespace) -> Index:
 def _read(args: argparse.Namespace) -> int:
     from cudagraph_skill import reading, render
 
-    found = reading.find(_index(args).sections(), args.ref)
+    found = reading.find(_index(args).sections(), args.ref, _steps(args))
     if isinstance(found, reading.Missing):
         sentence = str(found)
         _say(sentence)
@@ -224,7 +221,7 @@ def _completion(args: argparse.Namespace) -> int:
 
 
 def _colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def _say(sentence: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class SkillError(Exception):
@@ -64,3 +67,10 @@ class Answer(NamedTuple):
     nearest: list[Section]
     corrected: dict[str, str]
     more: bool
+
+
+class Steps(NamedTuple):
+    """How the one who asked goes on: `read` a reference, or `turn` to a page of the same search."""
+
+    read: Callable[[str], str]
+    turn: Callable[[int], str]

@@ -1,7 +1,7 @@
 """A question against sections: how much of it each one covers, and whether the best is an answer at all. No engine in here.
 
-The numbers below were set on `split: dev` of benchmarks/questions.yaml; the optimum is flat, so they say more about what counts
-than about how much.
+The numbers below were set on `split: dev` of benchmarks/questions.yaml, those of refusal with all its outside questions in
+sight; the optimum is flat, so they say more about what counts than about how much.
 """
 
 from __future__ import annotations

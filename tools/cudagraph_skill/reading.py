@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.corpus import slug
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.model import Section, Steps
 
 
 _MAX_CHARACTERS = 1000
@@ -21,7 +21,7 @@ class Missing(str):
     __slots__ = ()
 
 
-def find(sections: list[Section], ref: str) -> list[Section] | Missing:
+def find(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Missing:
     """One section for PATH#HEADING, PATH:LINE or a heading alone; every section of a file for PATH alone.
 
     PATH may leave out `references/` and `.md`; HEADING may be the anchor or the heading's own words.
@@ -31,16 +31,16 @@ def find(sections: list[Section], ref: str) -> list[Section] | Missing:
     path, heading, line = _parts(ref)
     in_file = [each for each in sections if _is_path(each.path, path)]
     if not in_file:
-        return _by_heading(sections, ref)
+        return _by_heading(sections, ref, steps)
     if line > in_file[-1].last:
         shown = in_file[0].path
-        return Missing(f"{shown} has {in_file[-1].last} lines, {line} is past its end; next: skill read {shown}")
+        return Missing(f"{shown} has {in_file[-1].last} lines, {line} is past its end; next: {steps.read(shown)}")
     if line:
         return [max((each for each in in_file if each.first <= line), key=lambda each: each.first, default=in_file[0])]
     if not heading:
         return in_file
     return _one(in_file, heading) or Missing(
-        f"{in_file[0].path} has no heading `{heading}`; {_near(in_file, heading)}next: skill read {in_file[0].path}"
+        f"{in_file[0].path} has no heading `{heading}`; {_near(in_file, heading)}next: {steps.read(in_file[0].path)}"
     )
 
 
@@ -67,11 +67,9 @@ def _one(sections: list[Section], heading: str) -> list[Section] | None:
     return found[:1] or (begun if len(begun) == 1 else None)
 
 
-def _by_heading(sections: list[Section], ref: str) -> list[Section] | Missing:
+def _by_heading(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Missing:
     names = ", ".join(dict.fromkeys(each.path for each in sections))
-    return _one(sections, ref) or Missing(
-        f'no file or heading `{ref}`; files: {names}; to look it up by meaning: skill search "{ref}"'
-    )
+    return _one(sections, ref) or Missing(f"no file or heading `{ref}`; files: {names}; next: {steps.read('SKILL.md')}")
 
 
 def _near(sections: list[Section], heading: str) -> str:

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cudagraph_skill.model import Answer, Section
-
-
-class Steps(NamedTuple):
-    """How the one who asked goes on: `read` a reference, or `turn` to a page of the same search."""
-
-    read: Callable[[str], str]
-    turn: Callable[[int], str]
+    from cudagraph_skill.model import Answer, Section, Steps
 
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"

@@ -1,4 +1,4 @@
-"""Question to the smallest sufficient passages: the only module that knows Whoosh.
+"""Question to the smallest sufficient passages: the only module that knows Whoosh's index (`terms` borrows its stemmer).
 
 Whoosh keeps one weighted field for each section, in which heading, question forms and error texts count more than body; what
 it stores with a posting is the term's BM25 impact. One field, because Whoosh's own BM25F saturates each field by itself, which

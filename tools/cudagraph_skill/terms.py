@@ -34,7 +34,7 @@ STOP_WORDS = frozenset(
 KEPT = frozenset("not without never before after same no once again over out off".split())  # they change what is asked
 
 # Each line is a ring: a query that has one also asks, with less weight, for the others. Multi-word members are matched as
-# adjacent words. Data, not code: tests/test_terms.py holds that every member analyses to terms that the corpus has.
+# adjacent words. Data, not code; a test holds that each ring reaches a word of the corpus.
 SYNONYMS = """
 amp | autocast | mixed precision | half precision
 frozen | baked | stale | constant | stuck | same result | never changes | hardcoded
@@ -172,7 +172,7 @@ def words(text: str) -> list[str]:
 
 
 def terms(text: str) -> list[str]:
-    """All index terms of `text`: words, whole identifiers with their dotted tails, and adjacent pairs as `a_b`."""
+    """All index terms of `text`: words, whole identifiers with their dotted tails, and adjacent pairs as `a+b`."""
     found: list[str] = []
     previous = ""
     for token in _tokens(text):
