@@ -157,7 +157,7 @@ def _groups(questions: list[dict[str, Any]], engine: Engine, key: str) -> None:
 
 
 def _below_floor(row: dict[str, Any]) -> int:
-    floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))
+    floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["retrieval"]
     low = [f"{name} is {row[name]}, the floor is {least}" for name, least in floors["at_least"].items() if row[name] < least]
     low += [f"{name} is {row[name]}, the ceiling is {most}" for name, most in floors["at_most"].items() if row[name] > most]
     for sentence in low:

@@ -1,4 +1,4 @@
-"""How fast search is, as ratios in one run: a cold `skill search` beside a bare Python, warm queries beside SQLite FTS5.
+"""How fast look-ups are, as ratios in one run: cold commands beside a bare Python, warm queries beside SQLite FTS5, large logs.
 
     python benchmarks/speed.py            with the interpreter that has the package installed
 
@@ -15,10 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudagraph_skill import corpus
+from cudagraph_skill.diagnosis import diagnose
+from cudagraph_skill.entries import open_table
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.search import open_index
 from retrieval import fts5, load
@@ -63,6 +66,19 @@ def copies(folder: Path, number: int) -> Path:
     return folder
 
 
+def logs() -> dict[str, str]:
+    """Logs of 5 MB: eight ranks that train and fail, the same on one line, and only text that a phrase could begin in."""
+    dice = random.Random(0)
+    words = "cuda error stream capture graph replay memory tensor kernel rank nccl step loss backward".split()
+    lines = [f"[rank{n % 8}]: step {n} {' '.join(dice.choices(words, k=8))} {dice.random():.4f}" for n in range(65_000)]
+    training = "\n".join([*lines, "torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing"])
+    return {
+        "5 MB": training,
+        "5 MB on a line": training.replace("\n", " "),
+        "5 MB repeated": "skipping cudagraphs due to " * 185_000,
+    }
+
+
 def show(name: str, times: list[float], base: float = 0) -> None:
     """One row: median, 99th percentile, and the ratio of the medians where there is a base."""
     middle, high = statistics.median(times), sorted(times)[int(len(times) * 0.99)]
@@ -75,10 +91,16 @@ def main() -> None:
     subprocess.run(skill, stdout=subprocess.DEVNULL, check=True)  # the index is built once; that is not what is timed
     print(f"Python {platform.python_version()}, {platform.machine()}, {_COLD_RUNS} cold runs; milliseconds")
     print(f"{'':<38}{'p50':>10}{'p99':>10}{'ratio':>9}")
-    times = cold({"bare": [sys.executable, "-c", "pass"], "skill": skill})
+    errors = [skill[0], "errors", "CUDA error: capturing stream has unjoined work"]
+    subprocess.run(errors, stdout=subprocess.DEVNULL, check=True)
+    times = cold({"bare": [sys.executable, "-c", "pass"], "skill": skill, "errors": errors})
     bare = statistics.median(times["bare"])
     show("python -c pass", times["bare"], bare)
     show("skill search, cold", times["skill"], bare)
+    show("skill errors, one line, cold", times["errors"], bare)
+    table = open_table(skill_root())
+    for name, log in logs().items():
+        show(f"skill errors, {name}, warm", warm(partial(diagnose, index=table), [log] * 5))
     questions = [item["question"] for item in load()]
     index = open_index(skill_root())
     show("skill search, warm", warm(index.search, questions))

@@ -10,19 +10,13 @@ string say what it needs. tests/evidence/fences.json keeps the result, and a tes
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import platform
-import re
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import on_gpu
 
 PRELUDE = """\
 import torch; from torch import nn; import torch.nn.functional as F
@@ -35,7 +29,6 @@ loader = [(torch.randn(32, 64), torch.randn(32, 64)) for _ in range(4)]
 ROOT = Path(__file__).resolve().parent.parent
 EVIDENCE = ROOT / "tests" / "evidence" / "fences.json"
 _DEADLINE_SECONDS = 240
-_AT_ONCE = 12
 
 
 class Fence(NamedTuple):
@@ -76,78 +69,26 @@ def _listed() -> list[dict[str, Any]]:
     return [{**fence._asdict(), "digest": fence.digest} for fence in fences() if _runnable(fence.info)]
 
 
-def _needs(info: str) -> tuple[tuple[int, ...], int]:
-    """The torch version and the number of GPUs that an info string asks for."""
-    version = re.search(r"torch>=([\d.]+)", info)
-    gpus = re.search(r"gpus=(\d+)", info)
-    return tuple(map(int, version[1].split("."))) if version else (0,), int(gpus[1]) if gpus else 1
-
-
-def _start(job: dict[str, Any], folder: Path, gpus: int) -> subprocess.Popen[bytes]:
+def _command(job: dict[str, Any], folder: Path) -> list[str]:
     """One fence in a fresh interpreter, or one for each GPU; from a file, since Triton reads a function's source."""
     script = folder / "fence.py"
-    device = "import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n" if gpus > 1 else ""
+    several = on_gpu.gpus(job["info"]) > 1
+    device = "import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n" if several else ""
     script.write_text(device + PRELUDE + job["code"])
-    runner = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"] if gpus > 1 else []
-    with (folder / "output").open("wb") as out:
-        return subprocess.Popen(
-            [sys.executable, *runner, str(script)],
-            cwd=folder,
-            stdout=out,
-            stderr=out,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    return on_gpu.python(job["info"], str(script))
 
 
 def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
-    import torch
-
-    have = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
-    gpus = int(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU "))
-    results: list[dict[str, Any]] = []
-    waiting = list(jobs)
-    running: list[tuple[subprocess.Popen[bytes], dict[str, Any], Path, float]] = []
-    while waiting or running:
-        while waiting and len(running) < _AT_ONCE:
-            job = waiting.pop(0)
-            version, wanted = _needs(job["info"])
-            if version > have or wanted > gpus:
-                results.append({**job, "status": "not run", "why": f"needs {job['info'].removeprefix('python run ')}"})
-                continue
-            folder = Path(tempfile.mkdtemp())
-            running.append((_start(job, folder, wanted), job, folder, time.monotonic()))
-        for entry in list(running):
-            process, job, folder, start = entry
-            seconds = time.monotonic() - start
-            if process.poll() is None and seconds < _DEADLINE_SECONDS:
-                continue
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            passed = process.wait() == 0
-            results.append({**job, "status": "passed" if passed else "failed", "seconds": round(seconds, 1)})
-            if not passed:
-                results[-1]["output"] = (folder / "output").read_text(errors="replace")[-1500:]
-            running.remove(entry)
-        time.sleep(0.02)
+    lacking = {job["digest"]: on_gpu.lacks(job["info"].removeprefix("python run ")) for job in jobs}
+    results = [{**job, "status": "not run", "why": lacking[job["digest"]]} for job in jobs if lacking[job["digest"]]]
+    for ended in on_gpu.each([job for job in jobs if not lacking[job["digest"]]], _command, _DEADLINE_SECONDS):
+        results.append({**ended.job, "status": "passed", "seconds": ended.seconds})
+        if ended.code != 0:
+            results[-1].update(status="failed", output=ended.output[-1500:])
     for row in results:
         del row["code"]
-    return {**_machine(), "results": sorted(results, key=lambda row: (row["path"], row["line"]))}
-
-
-def _machine() -> dict[str, Any]:
-    import torch
-
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    gpus = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().splitlines()
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "gpus": gpus,
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "python": platform.python_version(),
-        "command": "python tests/fences.py run fences.json",
-    }
+    machine = on_gpu.machine("python tests/fences.py run fences.json")
+    return {**machine, "results": sorted(results, key=lambda row: (row["path"], row["line"]))}
 
 
 def _keep(run: dict[str, Any]) -> None:

@@ -119,6 +119,10 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["search", "\udcff" * 9 + "abc"], "binary"),
         (["read", "SKILL.md", "SKILL.md"], "one argument too many"),
         (["completion", "fish"], "bash"),
+        (["errors", " "], "the log is empty"),
+        (["errors", "a", "--file", "b"], "not both"),
+        (["errors", "--fil", "b", "--jason"], "did you mean --json"),
+        (["explain"], "required"),
     ],
 )
 def test_misuse_is_one_sentence_and_exit_2(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,6 +194,88 @@ def test_read_of_absurd_references_is_exit_1(ref: str, capsys: pytest.CaptureFix
     assert len(err) < 6000
 
 
+LOG = """\
+Traceback (most recent call last):
+  File "train.py", line 41, in step
+    scale = loss.item()
+torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing
+"""
+
+
+def test_errors_names_cause_evidence_fix_place_and_next_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("errors", LOG, capsys=capsys)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert re.match(r"1\. sync-op-during-capture \((high|medium) confidence\)  references/errors-\w+\.md:\d+", lines[0])
+    assert any(line.startswith("   seen: line ") for line in lines)
+    assert any(line.startswith("   fix: ") for line in lines)
+    assert "your code: train.py:41 in step" in lines
+    assert lines[-1].startswith("next: ")
+    assert "train.py" in lines[-1]
+
+
+def test_errors_as_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _skill("errors", "--json", LOG, capsys=capsys)
+    data = json.loads(out)
+    assert set(data["diagnoses"][0]) == {"id", "cause", "why", "fix", "confidence", "see", "next"}
+    assert data["where"] == "train.py:41 in step"
+
+
+def test_a_log_of_another_field_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("errors", "ModuleNotFoundError: No module named 'numpy'", capsys=capsys)
+    assert (code, out) == (1, "")
+    assert err.startswith("not a CUDA-graph error as far as this log shows; next: ")
+    code, out, _ = _skill("errors", "--json", "ModuleNotFoundError: No module named 'numpy'", capsys=capsys)
+    assert code == 1
+    assert json.loads(out)["diagnoses"] == []
+
+
+def test_a_log_comes_from_a_file_a_pipe_or_an_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(LOG.encode() + b"\xff\0")
+    _, told, _ = _skill("errors", LOG, capsys=capsys)
+    _, read, _ = _skill("errors", "--file", str(path), capsys=capsys)
+    assert read == told
+    for arguments in ((), ("-",)):
+        done = _process(sys.executable, "-m", "cudagraph_skill", "errors", *arguments, input=LOG.encode())
+        assert done.stdout.decode().splitlines()[:-1] == told.splitlines()[:-1]
+
+
+@pytest.mark.parametrize("path", ["nothing-there.log", "."])
+def test_a_log_file_that_cannot_be_read_is_one_sentence(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("errors", "--file", path, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert f"--file {path}: " in err
+    assert err.count("\n") == 1
+
+
+def test_both_ends_of_a_huge_log_are_read() -> None:
+    noise = b"step 1 loss 2.0\n" * 3_000_000
+    done = _process(sys.executable, "-m", "cudagraph_skill", "errors", input=noise + LOG.encode())
+    assert done.returncode == 0
+    assert b"MiB" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["906", "cudaErrorStreamCaptureImplicit", "capture-legacy-stream", "`Capture-Legacy-Stream`"])
+def test_explain_knows_numbers_enum_names_and_ids(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("explain", name, capsys=capsys)
+    assert code == 0
+    assert LOCATION.match(out)
+    assert "cudaErrorStreamCaptureImplicit" in out
+
+
+def test_explain_knows_causes(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("explain", "nccl-watchdog", "--json", capsys=capsys)
+    assert code == 0
+    assert json.loads(out)["path"] == "references/causes-capture.md"
+
+
+def test_explain_of_what_is_not_there_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("explain", "nccl-watchdogs", capsys=capsys)
+    assert (code, out) == (1, "")
+    assert "nearest: nccl-watchdog" in err
+
+
 def test_bytes_that_are_no_text_in_a_question_are_overlooked(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("search", "capture fails in backward \udcff", "--json", capsys=capsys)
     assert code == 0
@@ -203,7 +289,7 @@ def test_what_a_user_typed_cannot_steer_the_terminal(capsys: pytest.CaptureFixtu
 
 def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
     assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
-    commands = ("search", "read", "serve", "completion")
+    commands = ("search", "read", "errors", "explain", "serve", "completion")
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):
         code, out, _ = _skill(*arguments, capsys=capsys)
         assert code == 0
@@ -264,7 +350,12 @@ def test_colour_is_for_terminals_only() -> None:
 
 def test_launchers_work_from_any_folder_and_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(ROOT)
-    for launcher, argument in (("search.py", "pool"), ("read.py", "SKILL.md#requirements")):
+    for launcher, argument in (
+        ("search.py", "pool"),
+        ("read.py", "SKILL.md#requirements"),
+        ("errors.py", "capturing stream has unjoined work"),
+        ("explain.py", "906"),
+    ):
         done = subprocess.run(
             [sys.executable, tmp_path / "link" / "tools" / launcher, argument], cwd=tmp_path, capture_output=True, check=False
         )

@@ -86,10 +86,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 LAYERS = [
     {"__init__", "model"},
-    {"paths"},
+    {"paths", "logs"},
     {"corpus", "terms"},
-    {"passages", "ranking", "reading"},
-    {"search"},
+    {"passages", "ranking", "reading", "entries"},
+    {"search", "diagnosis"},
     {"render"},
     {"app", "cli"},
     {"__main__"},

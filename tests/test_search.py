@@ -32,13 +32,20 @@ def test_every_identifier_in_a_heading_finds_a_section_that_has_it(index: Index,
 
 
 def test_every_error_text_finds_a_section_that_has_it_first(index: Index, sections: list[Section]) -> None:
-    texts = {text for section in sections for text in section.errors if len(text) > 5}
+    texts = {text.lstrip("~^") for section in sections for text in section.errors if len(text) > 5}
     wrong = []
-    for text in texts:
+    for text in (text for text in texts if " & " not in text and "…" not in text):
         hits = index.search(text, limit=1).hits
-        if not hits or key(text) not in key(" ".join((hits[0].section.markdown, *hits[0].section.errors))):
+        if not hits or not _says(hits[0].section, key(text)):
             wrong.append(text)
     assert wrong == []
+
+
+def _says(section: Section, text: str) -> bool:
+    """Whether a section has an error text, or has of it what does not change from release to release."""
+    said = key(" ".join((section.markdown, *section.errors, *section.asks)))
+    stable = [key(error.lstrip("~^").partition(" & ")[0].partition("…")[0]) for error in section.errors]
+    return text in said or any(part in text for part in stable if len(part) > 11)
 
 
 def test_an_authored_question_finds_its_section(index: Index, sections: list[Section]) -> None:

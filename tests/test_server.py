@@ -38,7 +38,7 @@ def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> 
 
 def test_tools_are_read_only_and_typed() -> None:
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools()).tools}
-    assert set(tools) == {"search", "read"}
+    assert set(tools) == {"search", "read", "errors", "explain"}
     for tool in tools.values():
         assert tool.annotations.read_only_hint
         assert not tool.annotations.destructive_hint
@@ -56,6 +56,24 @@ def test_read_takes_what_search_returns() -> None:
     assert len(part["text"]) >= len(first["text"])
 
 
+def test_errors_names_causes_in_text_and_as_data() -> None:
+    log = "torch.AcceleratorError: CUDA error: capturing stream has unjoined work"
+    result = _ask(lambda client: client.call_tool("errors", {"log": log}))
+    first = result.structured_content["diagnoses"][0]
+    assert (first["id"], first["cause"], first["confidence"]) == ("capture-unjoined-work", "unjoined-side-stream", "high")
+    assert "wait_stream" in first["fix"]
+    assert result.content[0].text.startswith("1. unjoined-side-stream")
+    result = _ask(lambda client: client.call_tool("explain", {"name": first["id"]}))
+    assert result.structured_content["sections"][0]["heading"].endswith("capture-unjoined-work")
+
+
+def test_a_log_of_another_field_is_an_empty_answer_and_no_error() -> None:
+    result = _ask(lambda client: client.call_tool("errors", {"log": "ModuleNotFoundError: No module named 'numpy'"}))
+    assert not result.is_error
+    assert result.structured_content["diagnoses"] == []
+    assert "not a CUDA-graph error" in result.content[0].text
+
+
 def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:
     result = _ask(lambda client: client.call_tool("search", {"question": "how long to boil eggs"}))
     assert not result.is_error
@@ -70,6 +88,9 @@ def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:
         ("search", {"question": "x" * 10**6}, "characters"),
         ("search", {}, "question"),
         ("search", {"question": "a", "limit": 0}, "limit"),
+        ("errors", {"log": " \n"}, "the log is empty"),
+        ("errors", {"log": "\x01\x02\x03" * 99}, "binary data"),
+        ("explain", {"name": "capture-unjoined"}, "nearest: capture-unjoined-work"),
         ("read", {"ref": "nowhere.md"}, "no file or heading"),
         ("read", {"ref": "../../etc/passwd"}, "no file or heading"),
     ],

@@ -9,18 +9,24 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
 from cudagraph_skill.model import SkillError, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import BinaryIO
 
+    from cudagraph_skill.entries import Table
     from cudagraph_skill.search import Index
 
 EXIT_CODES = """\
 exit codes: 0 an answer, 1 nothing found, 2 the command was not understood, 3 this machine lacks something it needs"""
+
+
+_T = TypeVar("_T")
+_LOG_BYTES = 16 << 20  # at each end of a log
 
 
 class _Parser(argparse.ArgumentParser):
@@ -52,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_search(commands)
     _add_read(commands)
+    _add_errors(commands)
+    _add_explain(commands)
     _add_serve(commands)
     _add_completion(commands)
     return top
@@ -99,6 +107,34 @@ def _add_read(commands: argparse._SubParsersAction[_Parser]) -> None:
     new.set_defaults(run=_read)
 
 
+def _add_errors(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "errors",
+        "name the cause and the fix of an error, a log or a symptom",
+        "example: python train.py 2>&1 | skill errors\n"
+        '         skill errors "capturing stream has unjoined work"\n'
+        "         skill errors --file slurm-1234.out",
+    )
+    new.add_argument("log", nargs="*", help="the error text, or what goes wrong in your words; - or nothing reads stdin")
+    new.add_argument("--file", type=Path, metavar="PATH", help="read the log from a file")
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.set_defaults(run=_errors)
+
+
+def _add_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "explain",
+        "print what is known about one error or cause",
+        "example: skill explain 906\n         skill explain cudaErrorStreamCaptureUnjoined\n"
+        "         skill explain nccl-watchdog",
+    )
+    new.add_argument("name", metavar="ID|NUMBER|ENUM", help="an id that `skill errors` printed, CUDA's number or enum name")
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.set_defaults(run=_explain, corpus=None)
+
+
 def _add_corpus(new: _Parser) -> None:
     new.add_argument("--corpus", type=Path, metavar="DIR", help="add the Markdown files of this folder")
     new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
@@ -137,9 +173,72 @@ def _search(args: argparse.Namespace) -> int:
     return 0 if found.hits else 1
 
 
+def _errors(args: argparse.Namespace) -> int:
+    from cudagraph_skill import render
+    from cudagraph_skill.diagnosis import diagnose
+    from cudagraph_skill.logs import decoded
+
+    text = decoded(_log(args))
+    found = diagnose(text, _known(_entries))
+    if args.json:
+        print(render.verdict_json(found, _steps(args)))
+    elif found.diagnoses:
+        print(render.verdict(found, _steps(args)))
+    else:
+        _say(f"{render.NOT_OURS}; next: {_steps(args).ask('what you were doing')}")
+    return 0 if found.diagnoses else 1
+
+
+def _log(args: argparse.Namespace) -> bytes:
+    """The bytes of the log, of a huge one both ends."""
+    if args.file and args.log:
+        raise SkillError(f"skill errors: give either --file {args.file} or the text, not both")
+    if args.file:
+        try:
+            with args.file.open("rb") as file:
+                return _ends(file)
+        except OSError as error:
+            raise SkillError(f"--file {args.file}: {error.strerror}; name a log that can be read") from None
+    if args.log and args.log != ["-"]:
+        return " ".join(args.log).encode("utf-8", "surrogateescape")
+    if sys.stdin is None:
+        raise SkillError("the log is read from standard input, which is closed: give it as text or with --file")
+    if sys.stdin.isatty():
+        _say("paste the log, then press Ctrl-D")
+    return _ends(sys.stdin.buffer)
+
+
+def _ends(file: BinaryIO) -> bytes:
+    """All of a file, or its two ends where it is longer than any log that a person would paste."""
+    head, tail = file.read(_LOG_BYTES), b""
+    while more := file.read(_LOG_BYTES):
+        tail = (tail + more)[-_LOG_BYTES:]
+    if tail:
+        _say(f"only the first and the last {_LOG_BYTES >> 20} MiB of the log are read")
+    return head + tail
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from cudagraph_skill import reading, render
+
+    found = reading.explain(_index(args).sections(), args.name, _steps(args))
+    if isinstance(found, reading.Missing):
+        _say(found)
+        if args.json:
+            print(render.error_json(found))
+        return 1
+    if args.json:
+        print(render.section_json(found[0]))
+        return 0
+    print(render.section(found[0], _colour()))
+    for other in found[1:]:
+        print(f"also: {_steps(args).explain(other.headings[-1])}")
+    return 0
+
+
 def _steps(args: argparse.Namespace) -> Steps:
     """Next commands for the program and the options that this call was made with."""
-    own = f" --corpus {shlex.quote(str(args.corpus))}" if args.corpus else ""
+    own = f" --corpus {shlex.quote(str(args.corpus))}" if getattr(args, "corpus", None) else ""
     again = " ".join(shlex.quote(part) for part in getattr(args, "question", ()))
     if args.command == "search":
         again += f" --limit {args.limit}" if args.limit != 3 else ""
@@ -148,6 +247,8 @@ def _steps(args: argparse.Namespace) -> Steps:
     return Steps(
         read=lambda ref: f"{_program('read')} {shlex.quote(ref)}{own}",
         turn=lambda page: f"{_program('search')} {again} --page {page}{own}",
+        ask=lambda question: f"{_program('search')} {shlex.quote(question)}",
+        explain=lambda name: f"{_program('explain')} {shlex.quote(name)}",
     )
 
 
@@ -170,14 +271,27 @@ def _question(parts: list[str]) -> str:
 
 
 def _index(args: argparse.Namespace) -> Index:
-    """The search index, or one sentence about the package that is missing in a bare clone."""
+    def opened(root: Path) -> Index:
+        from cudagraph_skill.search import open_index
+
+        return open_index(root, args.corpus, _say)
+
+    return _known(opened)
+
+
+def _entries(root: Path) -> Table:
+    from cudagraph_skill.entries import open_table
+
+    return open_table(root, _say)
+
+
+def _known(opened: Callable[[Path], _T]) -> _T:
+    """What `opened` makes of the skill's files, or one sentence about the package that is missing in a bare clone."""
     from cudagraph_skill.paths import skill_root
 
     root = skill_root()
     try:
-        from cudagraph_skill.search import open_index
-
-        return open_index(root, args.corpus, _say)
+        return opened(root)
     except ModuleNotFoundError as error:
         raise SkillError(
             f"this needs the package {error.name}, which {sys.executable} does not have: run "

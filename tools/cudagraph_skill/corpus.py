@@ -5,7 +5,10 @@ values separated by ` | `:
 
     <!-- asks: a question that this section answers | another form of it
          errors: verbatim text of an error that leads here | its number | its enum name
+         tells: 3 words of a log that speak for this cause | -2 words that speak against it
          source: torch@2.13 torch/cuda/graphs.py "a phrase that stands there" -->
+
+`entries` says what `errors` and `tells` mean to the look-up of a log.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from cudagraph_skill.model import Section, SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_FIELD = re.compile(r"^\s*(asks|errors|source):", re.MULTILINE)
+_FIELD = re.compile(r"^\s*(asks|errors|tells|source):", re.MULTILINE)
 _MAX_FILE_BYTES = 8 * 1024 * 1024  # a Markdown file larger than this is a data dump; it would dominate the index
 
 
@@ -132,6 +135,7 @@ def _cut(shown: str, text: str, title: str, start: int) -> Iterator[Section]:
             asks=comment.get("asks", ()),
             errors=comment.get("errors", ()),
             sources=comment.get("source", ()),
+            tells=comment.get("tells", ()),
         )
 
 
@@ -164,6 +168,16 @@ def _comment(body: str) -> tuple[dict[str, tuple[str, ...]], str]:
         for name, text in zip(parts[1::2], parts[2::2], strict=True)
     }
     return fields, rest.strip()
+
+
+def is_entry(section: Section) -> bool:
+    """Whether a section is an error entry: its heading is its id."""
+    return section.path.startswith("references/errors-") and section.level == 3
+
+
+def is_cause(section: Section) -> bool:
+    """Whether a section is a cause: its heading is its slug."""
+    return section.path.startswith("references/causes-") and section.level == 3
 
 
 def slug(heading: str) -> str:

@@ -21,7 +21,7 @@ class Section(NamedTuple):
 
     `path` is what a reader opens (relative to the skill's root, or as the user named it), `anchor` the GitHub-style slug,
     `headings` the path of headings down to this one, `first` and `last` its 1-based lines, `text` the Markdown without
-    comments and without the heading line. `asks`, `errors` and `sources` come from the comment under the heading.
+    comments and without the heading line. `asks`, `errors`, `tells` and `sources` come from the comment under the heading.
     """
 
     path: str
@@ -34,6 +34,7 @@ class Section(NamedTuple):
     asks: tuple[str, ...]
     errors: tuple[str, ...]
     sources: tuple[str, ...]
+    tells: tuple[str, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -70,7 +71,38 @@ class Answer(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """How the one who asked goes on: `read` a reference, or `turn` to a page of the same search."""
+    """How the one who asked goes on: `read` a reference, `turn` to a page of the same search, `ask` or `explain` something."""
 
     read: Callable[[str], str]
     turn: Callable[[int], str]
+    ask: Callable[[str], str]
+    explain: Callable[[str], str]
+
+
+class Diagnosis(NamedTuple):
+    """One cause that may lie behind a log.
+
+    `id` is the entry (or, where no message matched, the cause) to look up, `cause` the slug, `what` its meaning in one
+    sentence, `seen` the places of the log that speak for it, `confidence` one of high, medium, low; `see` are `path:line`.
+    """
+
+    id: str
+    cause: str
+    what: str
+    seen: tuple[str, ...]
+    fix: str
+    confidence: str
+    see: tuple[str, ...]
+    next: str
+
+
+class Verdict(NamedTuple):
+    """What a log shows: `diagnoses` best first, empty where it shows no CUDA-graph problem.
+
+    `decide` is what tells the first candidates apart, where the log leaves that open. `where` is the user's own frame nearest
+    to the error, as `path:line in function`.
+    """
+
+    diagnoses: list[Diagnosis]
+    decide: str
+    where: str

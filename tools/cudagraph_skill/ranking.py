@@ -131,4 +131,5 @@ def keys(section: Section) -> tuple[str, ...]:
     """What a section goes by: heading, anchor, identifiers in the heading, error texts and questions that lead to it."""
     heading = section.headings[-1]
     spans = re.findall(r"`([^`]+)`", heading)
-    return tuple(dict.fromkeys(key(text) for text in (heading, section.anchor, *spans, *section.errors, *section.asks)))
+    errors = [error.lstrip("~^") for error in section.errors]
+    return tuple(dict.fromkeys(key(text) for text in (heading, section.anchor, *spans, *errors, *section.asks)))

@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus import slug
+from cudagraph_skill.corpus import is_cause, is_entry, slug
 
 if TYPE_CHECKING:
     from cudagraph_skill.model import Section, Steps
@@ -42,6 +42,24 @@ def find(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Mis
     return _one(in_file, heading) or Missing(
         f"{in_file[0].path} has no heading `{heading}`; {_near(in_file, heading)}next: {steps.read(in_file[0].path)}"
     )
+
+
+def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] | Missing:
+    """The entries and causes that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
+
+    A number or an enum name gives the entry that is named after it first, then others that mention it.
+    """
+    known = [each for each in sections if is_entry(each) or is_cause(each)]
+    wanted = name.strip().strip("`").lower()
+    if len(wanted) > _MAX_CHARACTERS:
+        return Missing(f"the name has {len(wanted):,} characters; give an id, a number such as 900 or an enum name")
+    found = [each for each in known if each.headings[-1] == wanted]
+    coded = [each for each in known if wanted in (code.lower().lstrip("~^") for code in each.errors)]
+    if found or coded:
+        return found or sorted(coded, key=lambda each: len(each.errors))
+    near = difflib.get_close_matches(wanted, [each.headings[-1] for each in known], 3, 0.5)
+    hint = f"nearest: {', '.join(near)}; " if near else ""
+    return Missing(f"there is no error `{name.strip()[:80]}`; {hint}next: {steps.ask(name.strip()[:80])}")
 
 
 def _parts(ref: str) -> tuple[str, str, int]:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Answer, Section, Steps
+    from cudagraph_skill.model import Answer, Diagnosis, Section, Steps, Verdict
 
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -89,6 +89,59 @@ def contents(found: list[Section], steps: Steps) -> str:
 def contents_json(found: list[Section]) -> str:
     """The headings of one file as one line of JSON."""
     return _json({"sections": [{"ref": each.ref, "heading": each.headings[-1], "line": each.first} for each in found]})
+
+
+NOT_OURS = "not a CUDA-graph error as far as this log shows"
+
+
+def verdict(found: Verdict, steps: Steps) -> str:
+    """Ranked causes for reading: the first in full, the others as the candidates that they are, the next command last."""
+    parts = [_diagnosis(number, each) for number, each in enumerate(found.diagnoses, 1)]
+    if found.where:
+        parts.append(f"your code: {found.where}")
+    if found.decide:
+        parts.append(f"to decide: {found.decide}")
+    return "\n".join([*parts, f"next: {_step(found.diagnoses[0], steps)}"])
+
+
+def _diagnosis(number: int, each: Diagnosis) -> str:
+    lines = [f"{number}. {each.cause} ({each.confidence} confidence)  {'  '.join(each.see)}"]
+    if number == 1:
+        lines.append(f"   {each.what}")
+    if each.seen:
+        lines.append(f"   seen: {'; '.join(each.seen)}")
+    return "\n".join([*lines, f"   fix: {each.fix}"])
+
+
+def _step(each: Diagnosis, steps: Steps) -> str:
+    return f"{each.next}   (more: {steps.explain(each.id)})" if each.next else steps.explain(each.id)
+
+
+def verdict_json(found: Verdict, steps: Steps) -> str:
+    """The same as one line of JSON; `diagnoses` is empty where the log shows no CUDA-graph problem."""
+    data: dict[str, Any] = {
+        "diagnoses": [
+            {
+                "id": each.id,
+                "cause": each.cause,
+                "why": why(each),
+                "fix": each.fix,
+                "confidence": each.confidence,
+                "see": list(each.see),
+                "next": each.next or steps.explain(each.id),
+            }
+            for each in found.diagnoses
+        ]
+    }
+    if not found.diagnoses:
+        data["note"] = NOT_OURS
+    data.update({key: value for key, value in (("where", found.where), ("decide", found.decide)) if value})
+    return _json(data)
+
+
+def why(each: Diagnosis) -> str:
+    """What the cause is, and the places of the log that speak for it, quoted as data."""
+    return f"{each.what} Seen in the log: {'; '.join(each.seen)}" if each.seen else f"{each.what} (by the words of the log)"
 
 
 def error_json(sentence: str) -> str:

@@ -1,0 +1,115 @@
+"""How often `skill errors` names the cause of a real report: this engine, its messages alone and its words alone.
+
+    python benchmarks/diagnosis.py                    the table for all logs
+    python benchmarks/diagnosis.py --split test       only those that were not looked at while the engine was tuned
+    python benchmarks/diagnosis.py --check            exit 1 if the engine falls below a floor in floors.yaml
+    python benchmarks/diagnosis.py --misses           what was named instead
+
+Each case of `logs.yaml` is made after a public report: the program's own messages as they were printed, what the reporter said
+about it restated. It has a cause, causes that are right as well (`also`), and patterns of which one must occur in the answer
+for its fix to be right. A case without a cause is foreign: it must be declined.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from cudagraph_skill import render
+from cudagraph_skill.diagnosis import diagnose
+from cudagraph_skill.entries import Table, open_table
+from cudagraph_skill.model import Steps
+from cudagraph_skill.paths import skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).resolve().parent
+STEPS = Steps(read=str, turn=str, ask=str, explain=str)
+
+
+def load(path: Path = HERE / "logs.yaml") -> list[dict[str, Any]]:
+    """The cases; see the head of the file for their form."""
+    found: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+def messages_alone(index: Table) -> Table:
+    """The index without what tells causes apart: each message names its likeliest cause."""
+    bare = {slug: cause._replace(tells=(), words={}, rest=0.0) for slug, cause in index.causes.items()}
+    return index._replace(causes=bare)
+
+
+def words_alone(index: Table) -> Table:
+    """The index without messages and tells: only the likeness of words is left."""
+    bare = {slug: cause._replace(tells=()) for slug, cause in index.causes.items()}
+    return index._replace(entries=(), causes=bare)
+
+
+def score(cases: list[dict[str, Any]], index: Table, miss: Callable[[str], None] = lambda _: None) -> dict[str, float]:
+    """Shares in per cent: first, in three, fix in the first answer, declined; and of foreign logs, how many were refused."""
+    real = [case for case in cases if case["cause"]]
+    foreign = [case for case in cases if not case["cause"]]
+    counts = dict.fromkeys(("first", "three", "fix", "declined", "refused"), 0)
+    for case in cases:
+        found = json.loads(render.verdict_json(diagnose(case["log"], index), STEPS))["diagnoses"]
+        named = [each["cause"] for each in found]
+        if not case["cause"]:
+            counts["refused"] += not found
+            if found:
+                miss(f"{case['id']}: foreign, but named {named[0]}")
+            continue
+        right = {case["cause"], *case.get("also", [])}
+        first = named[:1] != [] and named[0] in right
+        counts["first"] += first
+        counts["three"] += bool(right & set(named[:3]))
+        answer = json.dumps(found[:1], ensure_ascii=False)
+        fixed = first and any(re.search(form, answer, re.IGNORECASE | re.DOTALL) for form in case["fix"])
+        counts["fix"] += fixed
+        counts["declined"] += not found
+        if not first:
+            miss(f"{case['id']} ({case['kind']}): {sorted(right)}, named {named}")
+        elif not fixed:
+            miss(f"{case['id']} ({case['kind']}): {named[0]} is right, its fix lacks {case['fix']}")
+    sizes = {name: len(foreign) if name == "refused" else len(real) for name in counts}
+    return {name: 100 * count / max(1, sizes[name]) for name, count in counts.items()}
+
+
+def main() -> int:
+    """Print the table; the exit code is 1 if --check found a floor broken."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--split", choices=("dev", "test"))
+    options.add_argument("--check", action="store_true")
+    options.add_argument("--misses", action="store_true")
+    args = options.parse_args()
+    cases = [case for case in load() if args.split in (None, case["split"])]
+    index = open_table(skill_root())
+    if args.misses:
+        score(cases, index, print)
+    rows = {"skill errors": index, "messages alone": messages_alone(index), "words alone": words_alone(index)}
+    print(f"{len(cases)} logs, {sum(not case['cause'] for case in cases)} of them foreign")
+    print(f"{'':16}{'first':>8}{'three':>8}{'fix':>8}{'declined':>10}{'refused':>9}")
+    found = {name: score(cases, table) for name, table in rows.items()}
+    for name, row in found.items():
+        print(
+            f"{name:16}{row['first']:7.1f}%{row['three']:7.1f}%{row['fix']:7.1f}%{row['declined']:9.1f}%{row['refused']:8.1f}%"
+        )
+    ours = found["skill errors"]
+    print("by kind of log, first and in three:")
+    for kind in ("trace", "condensed", "words"):
+        part = score([case for case in cases if case["kind"] == kind and case["cause"]], index)
+        print(f"{kind:16}{part['first']:7.1f}%{part['three']:7.1f}%")
+    floors = yaml.safe_load((HERE / "floors.yaml").read_text())["diagnosis"]
+    broken = [f"{name} is {ours[name]:.1f}, its floor is {floor}" for name, floor in floors.items() if ours[name] < floor]
+    if args.check and broken:
+        print("\n".join(broken), file=sys.stderr)
+    return int(args.check and bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Programs in processes of their own, several at once, each under a deadline; and what the machine is that ran them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_AT_ONCE = 12
+
+
+class Ended(NamedTuple):
+    """How a program ended: `code` is None where the deadline ended it; `output` is stdout and stderr together."""
+
+    job: dict[str, Any]
+    code: int | None
+    seconds: float
+    output: str
+
+
+def machine(command: str) -> dict[str, Any]:
+    """GPU, driver, torch, CUDA, Python and date of this run."""
+    import torch
+
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    gpus = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().splitlines()
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "gpus": gpus,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "command": command,
+    }
+
+
+def lacks(needs: str) -> str:
+    """What of `torch>=X` and `gpus=N` in `needs` this machine does not have, as a sentence; "" where all is there."""
+    import torch
+
+    have = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    version = re.search(r"torch>=([\d.]+)", needs)
+    enough = not version or have >= tuple(map(int, version[1].split(".")))
+    return "" if enough and gpus(needs) <= torch.cuda.device_count() else f"needs {needs}"
+
+
+def gpus(needs: str) -> int:
+    """How many GPUs `needs` asks for."""
+    asked = re.search(r"gpus=(\d+)", needs)
+    return int(asked[1]) if asked else 1
+
+
+def python(needs: str, *arguments: str) -> list[str]:
+    """The command for one interpreter, or for one for each GPU."""
+    count = gpus(needs)
+    runner = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count > 1 else []
+    return [sys.executable, *runner, *arguments]
+
+
+def each(
+    jobs: list[dict[str, Any]], command: Callable[[dict[str, Any], Path], list[str]], deadline: float, at_once: int = _AT_ONCE
+) -> Iterator[Ended]:
+    """Run `command(job, folder)` for each job in a fresh folder; yield in the order in which they end."""
+    waiting = list(jobs)
+    running: list[tuple[subprocess.Popen[bytes], dict[str, Any], Path, float]] = []
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            job, folder = waiting.pop(0), Path(tempfile.mkdtemp())
+            running.append((_start(command(job, folder), folder), job, folder, time.monotonic()))
+        for entry in list(running):
+            process, job, folder, start = entry
+            seconds = time.monotonic() - start
+            if process.poll() is None and seconds < deadline:
+                continue
+            late = process.poll() is None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+            output = (folder / "output").read_text(errors="replace")
+            running.remove(entry)
+            yield Ended(job, None if late else code, round(seconds, 1), output)
+        time.sleep(0.02)
+
+
+def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "output").open("wb") as out:
+        return subprocess.Popen(command, cwd=folder, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -1,0 +1,131 @@
+"""The programs of tests/errors, made to fail and to work on a GPU, and what they printed.
+
+    python tests/raised.py run [ID ...] > out.json     on a GPU machine, with torch and the standard library only
+    python tests/raised.py keep out.json               back here: adds what was seen to tests/evidence/errors.json
+
+Each file has `fails()`, which raises what its entry in references/errors-*.md describes, and `works()`, which does the same
+work right. Both run in processes of their own. A comment `# needs: gpus=2` or `# needs: torch>=2.13` says what a file needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import on_gpu
+
+if TYPE_CHECKING:
+    from cudagraph_skill.entries import Entry
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "errors"
+EVIDENCE = ROOT / "tests" / "evidence" / "errors.json"
+_DEADLINE_SECONDS = 150
+_KEPT = 8000  # characters of an output: all of a chained traceback, not all of a C++ one
+
+
+def programs() -> dict[str, Path]:
+    """Every program by the id of its entry."""
+    return {path.stem.replace("_", "-"): path for path in sorted(PROGRAMS.glob("*.py"))}
+
+
+def needs(path: Path) -> str:
+    """What a program says it needs, "" for one GPU and torch 2.11."""
+    found = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def digest(path: Path) -> str:
+    """A name for exactly this program."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _run_all(chosen: list[str]) -> dict[str, Any]:
+    known = {name: path for name, path in programs().items() if not chosen or name in chosen}
+    rows = {name: {"id": name, "digest": digest(path), "needs": needs(path)} for name, path in known.items()}
+    jobs = [{"id": name, "way": way} for name in rows for way in ("fails", "works") if not on_gpu.lacks(rows[name]["needs"])]
+    several = [job for job in jobs if on_gpu.gpus(rows[job["id"]]["needs"]) > 1]
+    alone = [job for job in jobs if job not in several]
+
+    def command(job: dict[str, Any], _: Path) -> list[str]:
+        return on_gpu.python(rows[job["id"]]["needs"], str(Path(__file__).resolve()), "call", str(known[job["id"]]), job["way"])
+
+    for group, at_once in ((alone, 12), (several, 3)):
+        for ended in on_gpu.each(group, command, _DEADLINE_SECONDS, at_once):
+            rows[ended.job["id"]][ended.job["way"]] = {  # type: ignore[assignment]
+                "code": ended.code,
+                "seconds": ended.seconds,
+                "output": _neutral(ended.output),
+            }
+    return {**on_gpu.machine("python tests/raised.py run"), "results": list(rows.values())}
+
+
+def _neutral(output: str) -> str:
+    """An output without the machine's own paths and addresses, its middle left out where it is long."""
+    text = output.replace(f"{ROOT}/", "").replace(str(Path(sys.prefix)), "/env")
+    text = re.sub(r"/tmp/\S*?(?=[/\s\"'])", "/tmp/x", text)
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x0", text)
+    return text if len(text) <= _KEPT else f"{text[: _KEPT // 2]}\n...\n{text[-_KEPT // 2 :]}"
+
+
+def seen(entry: Entry, row: dict[str, Any]) -> bool:
+    """Whether a run showed what the entry says: its message where it has one, and a way of working without it."""
+    from cudagraph_skill.diagnosis import Haystack
+    from cudagraph_skill.logs import read
+
+    if "fails" not in row:
+        return False
+    raised, calm = (Haystack(read(row[way]["output"])) for way in ("fails", "works"))
+    if entry.phrases:
+        shown = any(map(raised.find, entry.phrases)) and not any(map(calm.find, entry.phrases))
+    else:
+        shown = row["fails"]["code"] == 0
+    return shown and row["works"]["code"] == 0
+
+
+def _keep(run: dict[str, Any]) -> None:
+    """Add a run to the evidence: a program keeps its newest result that shows its entry; a changed one loses it."""
+    from cudagraph_skill.entries import open_table
+
+    entries = {entry.id: entry for entry in open_table(ROOT).entries}
+    current = {name: digest(path) for name, path in programs().items()}
+    runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
+    taken: set[str] = set()
+    for each in reversed(runs):
+        rows = [row for row in each["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
+        each["results"] = [row for row in rows if row["id"] in entries and seen(entries[row["id"]], row)]
+        taken |= {row["id"] for row in each["results"]}
+    EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
+    unseen = sorted(set(current) - taken)
+    print(f"{len(taken)} seen; not seen: {', '.join(unseen) or 'none'}", file=sys.stderr)
+
+
+def _call(path: str, way: str) -> None:
+    """One function of one program, on this rank's GPU."""
+    if "LOCAL_RANK" in os.environ:
+        import torch
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    runpy.run_path(path)[way]()
+
+
+def main() -> None:
+    """`run [ID ...]`, `keep FILE` or, for a child, `call FILE fails|works`."""
+    if sys.argv[1:2] == ["run"]:
+        print(json.dumps(_run_all(sys.argv[2:]), indent=1))
+    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
+        _keep(json.loads(Path(sys.argv[2]).read_text()))
+    elif sys.argv[1:2] == ["call"] and len(sys.argv) == 4:
+        _call(*sys.argv[2:])
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""The error index: every entry and cause is complete, every program belongs to one, what was seen is what is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cudagraph_skill import corpus, entries
+from cudagraph_skill.diagnosis import diagnose
+from raised import EVIDENCE, ROOT, digest, needs, programs, seen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cudagraph_skill.entries import Entry, Table
+    from cudagraph_skill.model import Section
+
+UNSEEN = "read in source, not seen"
+# Causes that real reports fall into; they are the names of our output, so none may vanish.
+CAUSES = """
+sync-op-during-capture dynamic-output-shape-op h2d-copy-pageable host-alloc-in-capture lazy-init-during-capture
+autotune-during-capture other-thread-touches-cuda nccl-watchdog legacy-default-stream-dependency ddp-stream-mismatch
+unjoined-side-stream wrong-device-capture unregistered-generator rng-state-access-during-capture te-rng-tracker-missing
+non-capturable-optimizer optimizer-capturable-state graphed-callable-nothing-to-differentiate static-grad-buffer hook-on-module
+autocast-cache autocast-backward-captured host-value-frozen static-input-reassigned freed-static-input pool-sharing-hazard
+pool-lifetime graph-memory-not-released graph-alive-at-nccl-destroy gc-during-capture failed-capture-aftermath capture-oom
+caching-allocator-disabled expandable-segments-nccl replay-before-capture driver-or-toolkit-too-old overwritten-cudagraph-output
+cudagraph-trees-liveness cudagraph-trees-thread pending-backward mutated-inputs-skip cpu-tensor-in-graph dynamic-shape-recapture
+rerecord-static-input-moved no-speedup-gpu-bound pp-replay-order fp8-autocast-mismatch fp8-weight-cache-stale
+nan-check-with-full-iteration moe-dynamic-routing graph-scope-config recompute-inside-graph cpu-offload
+framework-unsupported-combination
+"""
+
+
+@pytest.fixture(scope="module")
+def index(sections: list[Section]) -> Table:
+    return entries.table(sections)
+
+
+@pytest.fixture(scope="module")
+def written(sections: list[Section]) -> dict[str, Section]:
+    """Sections of entries and causes by their id."""
+    return {each.headings[-1]: each for each in sections if corpus.is_entry(each) or corpus.is_cause(each)}
+
+
+@pytest.fixture(scope="module")
+def evidence() -> dict[str, dict[str, Any]]:
+    runs = json.loads(EVIDENCE.read_text())
+    assert all(run["gpus"] and run["torch"] and run["cuda"] and run["date"] and run["command"] for run in runs)
+    return {row["id"]: row for run in runs for row in run["results"]}
+
+
+def test_ids_are_unique_and_kebab_case(sections: list[Section]) -> None:
+    names = Counter(each.headings[-1] for each in sections if corpus.is_entry(each) or corpus.is_cause(each))
+    assert [name for name, count in names.items() if count > 1 or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)] == []
+
+
+def test_the_index_is_as_large_as_promised(index: Table) -> None:
+    assert len(index.entries) >= 120
+    assert set(CAUSES.split()) <= set(index.causes)
+
+
+def test_every_cause_says_what_tells_it_and_what_to_do(index: Table) -> None:
+    for cause in index.causes.values():
+        assert cause.what, cause.slug
+        assert cause.tell, cause.slug
+        assert cause.fix, cause.slug
+        assert cause.check, cause.slug
+        assert len(cause.words) >= 80, cause.slug
+        assert sum(points > 0 for points, _ in cause.tells) >= 3, cause.slug
+
+
+def test_every_entry_lists_causes_that_exist_each_with_evidence_and_a_fix(index: Table) -> None:
+    for entry in index.entries:
+        assert entry.causes, entry.id
+        for possible in entry.causes:
+            assert possible.slug in index.causes, (entry.id, possible.slug)
+            assert possible.fix, (entry.id, possible.slug)
+            assert possible.text, (entry.id, possible.slug)
+        if len(entry.causes) > 1:
+            assert all("Tell it by" in possible.text for possible in entry.causes), entry.id
+
+
+def test_every_cause_is_reached_from_an_entry(index: Table) -> None:
+    listed = {possible.slug for entry in index.entries for possible in entry.causes}
+    assert set(index.causes) - listed == set()
+
+
+def test_every_entry_has_the_parts_of_the_form(written: dict[str, Section], index: Table) -> None:
+    for entry in index.entries:
+        for part in ("Seen as", "Raised by", "Causes", "Proof", "Next"):
+            assert f"- **{part}**" in written[entry.id].text, (entry.id, part)
+
+
+def test_phrases_are_long_enough_to_mean_something(index: Table) -> None:
+    short = [
+        (entry.id, parts)
+        for entry in index.entries
+        for phrase in entry.phrases
+        for parts in phrase.all
+        if sum(map(len, parts)) < 12 or not all(parts)
+    ]
+    assert short == []
+    assert [
+        cause.slug for cause in index.causes.values() for _, each in cause.tells for parts in each.all if not all(parts)
+    ] == []
+
+
+def test_points_are_small_whole_numbers(index: Table) -> None:
+    assert {points for cause in index.causes.values() for points, _ in cause.tells} <= {*range(-5, 6)} - {0}
+
+
+def test_numbers_and_enum_names_lead_to_an_entry(index: Table) -> None:
+    codes = {code for entry in index.entries for code in entry.codes}
+    names = "Unsupported Invalidated Merge Unmatched Unjoined Isolation Implicit WrongThread"
+    assert {str(number) for number in (*range(900, 909), 910, 700)} <= codes
+    assert {f"cudaErrorStreamCapture{name}" for name in names.split()} | {"cudaErrorCapturedEvent"} <= codes
+
+
+def test_programs_and_entries_are_the_same_set(written: dict[str, Section], index: Table) -> None:
+    named = {}
+    for entry in index.entries:
+        proof = written[entry.id].text.partition("- **Proof**")[2].partition("- **")[0]
+        files = re.findall(r"`tests/errors/(\w+)\.py`", proof)
+        assert bool(files) != (UNSEEN in proof), entry.id
+        named.update(dict.fromkeys(files, entry.id))
+    assert {name.replace("_", "-"): name.replace("_", "-") for name in named} == {name: name for name in programs()}
+    assert all(name.replace("_", "-") == entry for name, entry in named.items())
+
+
+@pytest.mark.parametrize("path", programs().values(), ids=lambda path: path.stem)
+def test_a_program_has_a_wrong_and_a_right_way(path: Path) -> None:
+    text = path.read_text()
+    assert "\ndef fails() -> None:" in text
+    assert "\ndef works() -> None:" in text
+    assert text.startswith(f'"""{path.stem.replace("_", "-")}: ')
+
+
+def test_every_program_that_a_gpu_with_torch_2_11_can_run_was_seen(evidence: dict[str, dict[str, Any]]) -> None:
+    lacking = [name for name, path in programs().items() if "torch>" not in needs(path) and name not in evidence]
+    assert lacking == []
+    assert [name for name, row in evidence.items() if row["digest"] != digest(programs()[name])] == []
+    assert len(evidence) >= 70
+
+
+def test_what_was_seen_is_what_the_entry_says(index: Table, evidence: dict[str, dict[str, Any]]) -> None:
+    by_id: dict[str, Entry] = {entry.id: entry for entry in index.entries}
+    assert [name for name, row in evidence.items() if not seen(by_id[name], row)] == []
+
+
+def test_the_real_output_of_each_failure_leads_to_its_entry(index: Table, evidence: dict[str, dict[str, Any]]) -> None:
+    wrong = {}
+    for entry in index.entries:
+        if entry.id in evidence and entry.phrases:
+            found = diagnose(evidence[entry.id]["fails"]["output"], index).diagnoses
+            if not found or found[0].id != entry.id:
+                wrong[entry.id] = [(each.id, each.cause) for each in found]
+    assert wrong == {}
+
+
+def test_no_evidence_names_a_place_of_the_machine_it_ran_on() -> None:
+    assert not re.search(r"/(home|root|work|workspace)/", EVIDENCE.read_text())
+    assert (ROOT / "tests" / "errors").is_dir()

@@ -1,0 +1,270 @@
+"""A log to ranked causes: the message alone rarely names the cause, so frames, flags and the user's words weigh in.
+
+Each cause collects points from three kinds of evidence, and the log lines they came from:
+
+- *entries*: a message of the index that stands in the log speaks for the causes it lists, the likeliest most. The exception
+  that was raised first counts in full, what follows from it less, an echo such as error 901 least;
+- *tells*: phrases that speak for one cause, or against it, with the points that their author gave them (5 decides, 1 hints);
+- *likeness*: how far the log's own words are those in which people describe this cause. A log without any message, "wrong
+  output after I reloaded the weights", has nothing else.
+
+The numbers below were set on `split: dev` of benchmarks/logs.yaml; the optimum is flat.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from math import exp
+from typing import NamedTuple
+
+from cudagraph_skill import logs, terms
+from cudagraph_skill.entries import REACH, Entry, Phrase, Table
+from cudagraph_skill.model import Diagnosis, Verdict
+
+_MESSAGE, _SPECIFIC, _INNER = 5.0, 1.1, 1.4  # points of a message; told apart by a second phrase; in the innermost frame
+_SHARED = 0.9  # each further cause that a message may have makes its entry say less about one of them
+_CHAINED, _WARNED, _ECHO = 0.6, 0.3, 0.4  # what is left of points further out in the chain, of a mere warning, of an echo
+_RANKS = (1.0, 0.7, 0.55, 0.45, 0.4, 0.35)  # of an entry's causes, likeliest first
+_FADING = 0.7  # each further tell of a cause counts so much of the one before: many weak ones do not outweigh a strong one
+_LIKENESS = 0.4  # words of a sentence depend on each other, so they say less than their logarithms add up to
+_SURE, _LIKELY = 0.5, 0.25  # share of the belief above which a cause was right in 95 % of the logs, and in half of them
+_TEMPERATURE = 2.0  # points that make a cause e times as likely as another
+_SHOWN, _QUOTES, _QUOTE = 3, 3, 160
+_WORDS, _PROSE = 40, 20_000  # words from which on more of them add no points; characters that are looked at
+# Phrases that place a log in this field. "graph" alone is not among them: autograd, torch.fx, networkx and TensorFlow have
+# graphs too, and cameras capture.
+_FIELD = """cuda graph | cuda-graph | cuda_graph | cudagraph | cuda.graph | hipgraph | hip graph | stream is capturing
+ | streamcapture | stream_capture | stream capture | capture_begin | capture_end | make_graphed | reduce-overhead | max-autotune
+ | enforce-eager | enforce_eager | full_and_piecewise | piecewise graph | full_iteration | graph pool | graph replay
+ | graph_replay | graph.replay | g.replay | graphs on | graphs off | graphs enabled | graphs disabled | during capture
+ | captured in a graph | capture the graph | capturable"""
+# A word of a pair's first half beside one of its second place it too, where no phrase of _ELSEWHERE stands there.
+_PAIRS = (
+    (
+        "captur | replay | graphed",
+        "graph | stream | eager | warm-up | warmup | decode | kernel | optimizer | training step | backward | invalidat",
+    ),
+    (
+        "graph",
+        "eager | warm-up | warmup | static | decode | serving | sleep | reload | offload | step | microbatch | micro-batch",
+    ),
+)
+_ELSEWHERE = """graph break | torch.export | torch._export | make_fx | symbolic_trace | capture_scalar_outputs | video | camera
+ | packet | screen | experience replay | replay buffer | session replay | has been freed | have already been freed
+ | autograd graph | computation graph | computational graph | knowledge graph | graph neural | tf.function | .pb"""
+
+
+_PATH = re.compile(r"[\w./@+-]{1,200}")  # what can stand in a command without quotes
+
+
+class Found(NamedTuple):
+    """A phrase in the log: the line it stands on, its words, and what that place counts beside the first exception."""
+
+    number: int
+    quote: str
+    weight: float
+
+
+class Matched(NamedTuple):
+    """An entry's message in the log: its points, the number of phrases that had to stand there, the length of its words."""
+
+    points: float
+    phrases: int
+    length: int
+
+
+class Evidence(NamedTuple):
+    """What speaks for a cause: points, and the place in the log."""
+
+    points: float
+    found: Found
+
+
+class Haystack:
+    """The log as one text without case, in which phrases are looked up; lines are joined, since terminals wrap messages."""
+
+    def __init__(self, log: logs.Log) -> None:
+        parts: list[str] = []
+        self._starts: list[int] = []
+        self._lines = log.lines
+        self._raised, self._inner = log.raised, log.innermost()
+        at = 0
+        for line in log.lines:
+            shown = " ".join(line.text.lower().split())
+            self._starts.append(at)
+            parts.append(shown)
+            at += len(shown) + 1
+        self.text = " ".join(parts)
+
+    def find(self, phrase: Phrase) -> Found | None:
+        """Where a phrase stands, of several parts the one nearest to the first exception; None where it does not."""
+        found = []
+        for parts in phrase.all:
+            place = self._place(parts)
+            if not place:
+                return None
+            found.append(self._found(*place))
+        return max(found, key=lambda each: each.weight)
+
+    def _place(self, parts: tuple[str, ...]) -> tuple[int, int] | None:
+        at = self.text.find(parts[0])
+        while at >= 0 and (end := self._end(parts, at)) < 0:
+            at = self.text.find(parts[0], at + len(parts[0]))
+        return (at, end) if at >= 0 else None
+
+    def _end(self, parts: tuple[str, ...], at: int) -> int:
+        """Where the phrase that begins at `at` ends, -1 where its parts do not follow each other."""
+        end = at + len(parts[0])
+        for part in parts[1:]:
+            start = self.text.find(part, end, end + REACH + len(part))
+            if start < 0:
+                return -1
+            end = start + len(part)
+        return end
+
+    def _found(self, start: int, end: int) -> Found:
+        place = bisect_right(self._starts, start) - 1
+        line = self._lines[place]
+        quote = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in self.text[start:end])
+        weight = _CHAINED if line.depth else _INNER if place in self._inner else 1.0
+        if self._raised and "warning" in line.text.lower():
+            weight *= _WARNED
+        return Found(line.number, quote if len(quote) <= _QUOTE else quote[: _QUOTE - 1] + "…", weight)
+
+
+class Case(NamedTuple):
+    """All that was found in one log: matched entries with their points, and each cause's evidence and total."""
+
+    log: logs.Log
+    entries: dict[str, Matched]
+    evidence: dict[str, list[Evidence]]
+    totals: dict[str, float]
+
+
+def diagnose(text: str, index: Table) -> Verdict:
+    """The causes that a pasted log speaks for, best first; none where it shows no CUDA-graph problem."""
+    log = logs.read(text)
+    hay = Haystack(log)
+    here = _is_ours(hay.text)
+    evidence: dict[str, list[Evidence]] = {slug: [] for slug in index.causes}
+    entries = _entries(hay, index, here, evidence)
+    _tells(hay, index, here, evidence)
+    if not (here or entries):
+        return Verdict([], "", "")
+    alike = _likeness(log, index)
+    totals = {slug: _total(evidence[slug]) + alike[slug] for slug in index.causes}
+    best = sorted(totals, key=lambda slug: -totals[slug])[:_SHOWN]
+    case = Case(log, entries, evidence, totals)
+    found = [_diagnosis(index, case, slug) for slug in best]
+    unsure = len(found) > 1 and found[0].confidence != "high"
+    frame = log.own_frame()
+    where = f"{frame.path}:{frame.line} in {frame.function}" if frame else ""
+    return Verdict(found, _decide(index, best[:2]) if unsure else "", where)
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a log speaks of CUDA graphs at all."""
+    if _has(text, _FIELD):
+        return True
+    beside = any(_has(text, one) and _has(text, other) for one, other in _PAIRS)
+    return beside and not _has(text, _ELSEWHERE) and not terms.strangers(text[:_PROSE])
+
+
+def _has(text: str, phrases: str) -> bool:
+    return any(" ".join(phrase.split()) in text for phrase in phrases.split("|"))
+
+
+def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> dict[str, Matched]:
+    """Entries whose message stands in the log; their causes get their share of its points."""
+    matched: dict[str, Matched] = {}
+    for entry in index.entries:
+        hits = ((phrase, found) for phrase in entry.phrases if here or phrase.kind != "~" if (found := hay.find(phrase)))
+        phrase, found = next(hits, (None, None))
+        if not phrase or not found:
+            continue
+        points = _MESSAGE * min(found.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
+        matched[entry.id] = Matched(points, len(phrase.all), len(found.quote))
+        for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entry.causes)):
+            evidence[slug].append(Evidence(points * _share(rank), found))
+    return matched
+
+
+def _tells(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> None:
+    """Add the tells of each cause to its evidence."""
+    for cause in index.causes.values():
+        for points, phrase in cause.tells:
+            if (here or phrase.kind != "~") and (found := hay.find(phrase)):
+                evidence[cause.slug].append(Evidence(points * found.weight, found))
+
+
+def _total(evidence: list[Evidence]) -> float:
+    """Points of one cause: each further piece counts less, what speaks against it counts in full."""
+    speaking = sorted((each.points for each in evidence if each.points > 0), reverse=True)
+    against = sum(each.points for each in evidence if each.points < 0)
+    return sum(points * _FADING**place for place, points in enumerate(speaking)) + against
+
+
+def _likeness(log: logs.Log, index: Table) -> dict[str, float]:
+    """How much likelier each cause makes the log's words than all causes together do, in points (naive Bayes)."""
+    prose = "\n".join(line.text for line in log.lines if "File " not in line.text[:12])
+    said = index.known.intersection(terms.words(prose[:_PROSE]))
+    scale = _LIKENESS * min(1.0, _WORDS / max(1, len(said)))
+    return {
+        slug: scale * (sum(cause.words.get(word, 0.0) for word in said) + cause.rest * len(said))
+        for slug, cause in index.causes.items()
+    }
+
+
+def _confidence(totals: dict[str, float], slug: str) -> str:
+    """How much of all belief goes to one cause, in words."""
+    share = 1 / sum(exp((points - totals[slug]) / _TEMPERATURE) for points in totals.values())
+    return "high" if share >= _SURE else "medium" if share >= _LIKELY else "low"
+
+
+def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
+    cause = index.causes[slug]
+    entry, fix = _entry_of(index, case, slug)
+    speaking = sorted((each for each in case.evidence[slug] if each.points > 0), key=lambda each: -each.points)
+    places = dict.fromkeys(f'line {each.found.number}: "{each.found.quote}"' for each in speaking)
+    return Diagnosis(
+        id=entry.id if entry else slug,
+        cause=slug,
+        what=cause.what,
+        seen=tuple(places)[:_QUOTES],
+        fix=f"{fix} {cause.fix}".strip(),
+        confidence=_confidence(case.totals, slug),
+        see=tuple(f"{each.path}:{each.line}" for each in (entry, cause) if each),
+        next=_filled(cause.check, log=case.log),
+    )
+
+
+def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
+    """The entry that fits best, with its fix: told apart by a second phrase, most points, few causes, a long message."""
+    listing = []
+    for entry in (each for each in index.entries if each.id in case.entries):
+        points, parts, length = case.entries[entry.id]
+        slugs = list(dict.fromkeys(possible.slug for possible in entry.causes))
+        if slug in slugs:
+            fix = next(possible.fix for possible in entry.causes if possible.slug == slug)
+            listing.append((parts, points * _share(slugs.index(slug)) * _SHARED ** len(slugs), length, entry, fix))
+    if not listing:
+        return None, ""
+    *_, entry, fix = max(listing, key=lambda each: each[:3])
+    return entry, fix
+
+
+def _share(rank: int) -> float:
+    """What an entry's message says for its cause number `rank`."""
+    return _RANKS[min(rank, len(_RANKS) - 1)]
+
+
+def _filled(check: str, log: logs.Log) -> str:
+    """A command with the user's own file in it, where the log names one: the script to run, or the code to look through."""
+    frame = log.own_frame() if check.startswith("grep") else log.script()
+    return check.replace("FILE", frame.path) if frame and _PATH.fullmatch(frame.path) else check
+
+
+def _decide(index: Table, slugs: list[str]) -> str:
+    """What tells the first candidates apart."""
+    return " ".join(f"{slug}: {index.causes[slug].tell}" for slug in slugs)

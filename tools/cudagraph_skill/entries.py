@@ -1,0 +1,210 @@
+"""The error index as a table: entries and causes of `references/`, read once for each content and kept in the cache folder.
+
+An *entry* (a section of `references/errors-*.md`) is what a user sees: its `errors:` are phrases of a log, most specific first,
+or a number and an enum name to look it up by; under **Causes** it lists what may lie behind it, likeliest first. A *cause* (a
+section of `references/causes-*.md`) is why it happens; its `tells:` are phrases that speak for it or, negative, against it.
+
+Phrases are plain text without case: `…` stands for anything within `REACH` characters and ` & ` for a second phrase anywhere
+in the log. `~` before an error marks a message that programs without any graph raise too, `^` one that only echoes an earlier
+error. Nothing here is a regular expression, so no log can make a look-up slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import tempfile
+from collections import Counter
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill import corpus, terms
+from cudagraph_skill.paths import cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from cudagraph_skill.model import Section
+
+FORMAT = 3  # raise it when the table's form changes: older ones are then made again
+_PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
+REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
+
+_FIELD = re.compile(r"^- \*\*(Seen as|Raised by|Causes|Tell it by|Fix|Check|See|Proof|Next)\*\*:?", re.MULTILINE)
+_CAUSE = re.compile(r"^\s+\d+\. \[([\w-]+)\]\([^)]*\):?\s*", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]*)\]\([^)\s]*\)")
+_FENCE = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_ENUM = re.compile(r"\d{1,4}|cuda\w+|CUDA_ERROR_\w+")
+
+
+class Phrase(NamedTuple):
+    """A phrase of a log. `kind` is "~" (also seen without graphs), "^" (an echo) or ""; each of `all` is parts in order."""
+
+    kind: str
+    all: tuple[tuple[str, ...], ...]
+
+
+class Possible(NamedTuple):
+    """A cause as one entry lists it: what happened in this case, with what tells it, and what to do."""
+
+    slug: str
+    text: str
+    fix: str
+
+
+class Entry(NamedTuple):
+    """What a user sees. `codes` are its number and enum names."""
+
+    id: str
+    path: str
+    line: int
+    codes: tuple[str, ...]
+    phrases: tuple[Phrase, ...]
+    causes: tuple[Possible, ...]
+
+
+class Cause(NamedTuple):
+    """Why something goes wrong: `tells` are points (their unit is explained in `diagnosis`) with a phrase.
+
+    `words` are those in which people describe it, each with the logarithm of how much oftener it stands there than in the
+    descriptions of all causes; `rest` is that logarithm for a word that never stands there.
+    """
+
+    slug: str
+    path: str
+    line: int
+    what: str
+    tell: str
+    fix: str
+    check: str
+    tells: tuple[tuple[int, Phrase], ...]
+    words: dict[str, float]
+    rest: float
+
+
+class Table(NamedTuple):
+    """The error index; `known` are the words that any cause is described in."""
+
+    entries: tuple[Entry, ...]
+    causes: dict[str, Cause]
+    known: frozenset[str]
+
+
+def table(sections: Iterable[Section]) -> Table:
+    """The error index of these sections."""
+    chosen = list(sections)
+    described = {each.headings[-1]: _described(each) for each in chosen if corpus.is_cause(each)}
+    entries = []
+    for section in (each for each in chosen if corpus.is_entry(each)):
+        entries.append(_entry(section))
+        asked = Counter(terms.words(" ".join(section.asks)))
+        for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entries[-1].causes)):
+            words = described.setdefault(slug, {})
+            for word, count in asked.items():  # who asks so may mean any of them, the likeliest most
+                words[word] = words.get(word, 0.0) + count / (1 + rank)
+    spoken = {word: sum(counts.get(word, 0.0) for counts in described.values()) for word in set().union(*described.values())}
+    causes = {each.headings[-1]: _cause(each, described[each.headings[-1]], spoken) for each in chosen if corpus.is_cause(each)}
+    return Table(tuple(entries), causes, frozenset(spoken))
+
+
+def _described(section: Section) -> dict[str, float]:
+    """How often each word stands in a cause's question forms, meaning and marks."""
+    fields = _fields(section.text)
+    said = " ".join((section.headings[-1], *section.asks, fields[""], fields.get("Tell it by", "")))
+    return {word: float(count) for word, count in Counter(terms.words(said)).items()}
+
+
+def open_table(root: Path, say: Callable[[str], None] = lambda _: None) -> Table:
+    """The error index of the skill in `root`, from the cache folder where it stands there."""
+    docs = [doc for doc in corpus.documents(root) if doc.shown.startswith(("references/errors-", "references/causes-"))]
+    try:
+        path = cache_dir() / f"errors-{FORMAT}-{corpus.digest(docs)}"
+    except OSError:
+        return table(corpus.sections(docs, say))
+    found = _kept(path)
+    if not found:
+        found = table(corpus.sections(docs, say))
+        with contextlib.suppress(OSError):  # where nothing can be kept, each call makes it: half a second
+            _keep(found, path)
+    return found
+
+
+def parse_phrase(text: str) -> Phrase:
+    """A phrase as it is written in a reference."""
+    kind = text[:1] if text[:1] in ("~", "^") else ""
+    both = text[len(kind) :].split(" & ")
+    return Phrase(kind, tuple(tuple(" ".join(part.lower().split()) for part in each.split("…")) for each in both))
+
+
+def _entry(section: Section) -> Entry:
+    fields = _fields(section.text)
+    codes = tuple(each for each in section.errors if _ENUM.fullmatch(each))
+    phrases = [parse_phrase(each) for each in section.errors if not each.isdigit()]
+    return Entry(
+        id=section.headings[-1],
+        path=section.path,
+        line=section.first,
+        codes=codes,
+        phrases=tuple(phrases),
+        causes=tuple(_possible(fields.get("Causes", ""))),
+    )
+
+
+def _possible(text: str) -> Iterable[Possible]:
+    parts = _CAUSE.split(text)
+    for slug, said in zip(parts[1::2], parts[2::2], strict=True):
+        what, _, fix = said.partition("**Fix**")
+        yield Possible(slug, _plain(what), _plain(fix.lstrip(": ")))
+
+
+def _cause(section: Section, described: dict[str, float], spoken: dict[str, float]) -> Cause:
+    fields = _fields(section.text)
+    share = _PRIOR / sum(spoken.values())  # of a word's count everywhere: what every cause is taken to have said
+    return Cause(
+        slug=section.headings[-1],
+        path=section.path,
+        line=section.first,
+        what=_plain(fields[""]),
+        tell=_plain(fields.get("Tell it by", "")),
+        fix=_plain(fields.get("Fix", "")),
+        check=fields.get("Check", "").strip(" `\n"),
+        tells=tuple((int(points), parse_phrase(text)) for points, _, text in (each.partition(" ") for each in section.tells)),
+        words={word: round(log(1 + count / (share * spoken[word])), 3) for word, count in described.items()},
+        rest=-log(1 + sum(described.values()) / _PRIOR),
+    )
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The bullets of a section by their bold name, what stands before the first under "". Fences are left out."""
+    parts = _FIELD.split(_FENCE.sub("", text))
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def _plain(markdown: str) -> str:
+    """Markdown as one line of text: links by their words, no emphasis; code keeps its backticks."""
+    text = _LINK.sub(r"\1", markdown).replace("**", "")
+    return " ".join(re.sub(r"(?<!\w)\*([^*`\n]+)\*(?!\w)", r"\1", text).split()).strip(" ·")
+
+
+def _kept(path: Path) -> Table | None:
+    """The table in a file, or None; it is unpickled, so never a stranger's."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_uid == os.getuid():
+                found: Table = pickle.load(file)  # noqa: S301 - our own, see above
+                return found
+    except Exception:  # noqa: BLE001 - whatever a damaged file makes of unpickling, the answer is to make it again
+        return None
+    return None
+
+
+def _keep(made: Table, path: Path) -> None:
+    """Write the table beside its name, then rename it: a reader never sees half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(prefix=".building-", dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        pickle.dump(made, file)
+    os.replace(name, path)  # noqa: PTH105 - a Path would only be made to call the same

@@ -1,0 +1,228 @@
+"""A pasted log to what it says: noise stripped, repeats dropped, exceptions in the order they were raised, stack frames.
+
+Everything here is linear in the size of the log: fixed prefixes are taken off line by line, and no pattern can backtrack
+beyond a line of at most `_MAX_LINE` characters. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.model import SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_LINE = 2000  # longer lines are cut into pieces: a serialised log, or one that lost its newlines
+_MAX_KEPT = 200_000  # characters that are looked at after repeats are dropped, from both ends of the log
+_BINARY_SHARE = 0.05
+_MAX_FRAMES = 400
+_FRAME_LINES = 4  # file and function, source, marks under it (Python 3.11 and newer), of a statement that goes on
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_LABEL = r"rank\s?\d+|default\d+|node\d+|\d+"
+# What launchers, loggers and terminals put before a line: the first group, where there is one, names the process.
+_PREFIX = re.compile(
+    rf"""\s*(?:
+      \[({_LABEL})\](?=\s|:):?                                          # [rank0]: of torchrun, [0]: of mpirun
+    | \(((?:\w+[ _:-]?){{1,4}}pid=\d+)[^)\n]{{0,80}}\)                  # (EngineCore_0 pid=71) of vLLM, Ray
+    | ({_LABEL}):(?=\s)                                                 # 3: of srun --label
+    | \[?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?
+    | \[\d\d:\d\d:\d\d(?:[.,]\d+)?\](?:\s-)?
+    | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d\s\d\d:\d\d:\d\d(?:\s\[[\w./-]+:\d+\])?
+    | E(?=\s{{2,}})                                                     # pytest
+    | [|│╭╰╮╯─]+(?=\s)                                                  # a traceback in a box
+    )[ \t]?""",
+    re.VERBOSE,
+)
+_PROGRESS = re.compile(r"^.{0,200}?\[\d+:\d+(?::\d+)?<?[^\]\n]{0,40}(?:it/s|s/it)[^\]\n]{0,40}\]")
+_FRAME = re.compile(r'^\s*File "?([^"\n,]{1,400})"?, line (\d{1,7}), in ([\w<>.]{1,200})$')
+_PYTEST_FRAME = re.compile(r"^([\w./-]{1,400}\.py):(\d{1,7}): (?:in (\w{1,200})|\w*(?:Error|Exception)?$)")
+_LINKS = ("during handling of the above exception", "the above exception was the direct cause")
+# What torch adds to every error, whatever it was, and to every exit of a distributed program that failed.
+_BOILERPLATE = (
+    "CUDA kernel errors might be asynchronously reported",
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING",
+    "Compile with `TORCH_USE_CUDA_DSA`",
+    "Device-side assertion tracking",
+    "destroy_process_group() was not called before program exit",
+)
+# Parts of paths that are not the user's own code.
+_OTHERS = ("site-packages", "dist-packages", "/lib/python", "\\lib\\", "torch/", "torchinductor_", "<")
+_SALIENT = re.compile(
+    r"error|exception|traceback|warn|cuda|graph|captur|replay|nccl|assert|file \"|^#|skip|stream|memory|hang|watchdog",
+    re.IGNORECASE,
+)
+_STARTS = frozenset("[(EDIWC|│╭╰╮╯─ 0123456789rdn")  # what a prefix can begin with
+
+
+class Line(NamedTuple):
+    """One line without its noise: `number` is its 1-based place in the paste, `depth` the exceptions chained before it."""
+
+    number: int
+    text: str
+    depth: int
+
+
+class Frame(NamedTuple):
+    """A stack frame: `own` where the file is not an installed library's, `code` the source line if the log shows it.
+
+    `place` is the index of its line in the log, `depth` that line's.
+    """
+
+    path: str
+    line: int
+    function: str
+    code: str
+    place: int
+    depth: int
+    own: bool
+
+
+class Log(NamedTuple):
+    """What is left of a paste: `lines` in the order of processes, `frames` in the order in which the log shows them.
+
+    `raised` is whether there is a traceback, so that warnings are not the end of the story.
+    """
+
+    lines: list[Line]
+    frames: list[Frame]
+    raised: bool
+
+    def own_frame(self) -> Frame | None:
+        """The user's frame nearest to the error that was raised first."""
+        return next((frame for frame in reversed(self.frames) if frame.own and not frame.depth), None)
+
+    def innermost(self) -> frozenset[int]:
+        """Indices of the lines on which the last frame of each traceback stands, of exceptions that were raised first."""
+        first = [frame for frame in self.frames if not frame.depth]
+        last = [one for one, then in pairwise(first) if then.place - one.place > _FRAME_LINES] + first[-1:]
+        return frozenset(frame.place + line for frame in last for line in range(_FRAME_LINES))
+
+    def script(self) -> Frame | None:
+        """The user's frame that everything was called from."""
+        return next((frame for frame in self.frames if frame.own and frame.function == "<module>"), self.own_frame())
+
+
+def decoded(data: bytes) -> str:
+    """A log as text: UTF-16 by its mark, else UTF-8 with other bytes replaced.
+
+    Raises:
+        SkillError: there is nothing in it, or it is no text.
+    """
+    wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = data.decode("utf-16" if wide else "utf-8-sig", "replace")
+    if not text.strip(" \t\r\n\0"):
+        raise SkillError("the log is empty: paste the error text, pipe it in, or name a file with --file")
+    odd = len(_CONTROL.findall(_ESCAPE.sub("", text[:200_000]))) + text[:200_000].count("\N{REPLACEMENT CHARACTER}")
+    if odd > _BINARY_SHARE * min(len(text), 200_000) + 8:
+        raise SkillError("this is binary data, not a log: give the text that the program printed")
+    return text
+
+
+def read(text: str) -> Log:
+    """The lines of a log that say something, each once, with the exception chain and the stack frames."""
+    kept = _limited(_unique(_by_process(_lines(text))))
+    chained = list(_chained(kept))
+    return Log(chained, _frames(chained), "raceback (most recent call last)" in text)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines of bearable length, without colours and what a progress bar overwrote."""
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = _ESCAPE.sub("", raw) if "\x1b" in raw else raw
+        line = line.rstrip("\r").rpartition("\r")[2]
+        pieces = line.split("\\n") if len(line) > _MAX_LINE and "\\n" in line else [line]
+        for piece in pieces:
+            for start in range(0, max(len(piece), 1), _MAX_LINE):
+                yield number, _CONTROL.sub(" ", piece[start : start + _MAX_LINE])
+
+
+def _by_process(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Lines of one process after those of another: ranks that print at the same time tear each other's tracebacks apart."""
+    streams: dict[str, list[tuple[int, str]]] = {}
+    for number, line in lines:
+        label, rest = _unlabelled(line)
+        streams.setdefault(label, []).append((number, rest))
+    for stream in streams.values():
+        yield from stream
+
+
+def _unlabelled(line: str) -> tuple[str, str]:
+    """The process that a line's prefixes name, and the line without them."""
+    label = ""
+    for _ in range(5):
+        match = _PREFIX.match(line) if line[:1] in _STARTS else None
+        if not match:
+            break
+        label = label or next(filter(None, match.groups()), "")
+        line = line[match.end() :]
+    if "it/s" in line or "s/it" in line:
+        line = _PROGRESS.sub("", line, count=1)
+    return label, line
+
+
+def _unique(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Each line once; numbers in it do not make it another one. A blank line is dropped, a repeated frame as well."""
+    seen: set[str] = set()
+    kept = []
+    for number, line in lines:
+        form = _DIGITS.sub("0", line).strip()
+        if form and form not in seen and not any(phrase in form for phrase in _BOILERPLATE):
+            kept.append((number, line))
+            if not form.startswith(("During handling", "The above exception", "Traceback (most recent")):
+                seen.add(form)
+    return kept
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def _limited(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """At most `_MAX_KEPT` characters: lines that speak of errors or graphs first, the middle of the log last."""
+    if sum(len(line) for _, line in lines) <= _MAX_KEPT:
+        return lines
+    lines = [each for each in lines if _SALIENT.search(each[1])]
+    head, used = [], 0
+    for each in lines:
+        used += len(each[1])
+        if used > _MAX_KEPT // 2:
+            break
+        head.append(each)
+    tail, used = [], 0
+    for each in reversed(lines[len(head) :]):
+        used += len(each[1])
+        if used > _MAX_KEPT // 2:
+            break
+        tail.append(each)
+    return head + tail[::-1]
+
+
+def _chained(lines: list[tuple[int, str]]) -> Iterator[Line]:
+    """Lines with the number of exceptions that were raised, and chained, before the one they belong to."""
+    depth, linked = 0, False
+    for number, text in lines:
+        low = text.strip().lower()
+        if low.startswith(_LINKS):
+            depth, linked = depth + 1, True
+            continue
+        if low.startswith("traceback (most recent"):
+            depth, linked = (depth, False) if linked else (0, False)
+            continue
+        yield Line(number, text, depth)
+
+
+def _frames(lines: list[Line]) -> list[Frame]:
+    found = []
+    for place, line in enumerate(lines):
+        match = _FRAME.match(line.text) or _PYTEST_FRAME.match(line.text)
+        if not match:
+            continue
+        code = lines[place + 1].text.strip()[:200] if place + 1 < len(lines) else ""
+        path = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in match[1])
+        own = not any(part in path for part in _OTHERS)
+        found.append(Frame(path, int(match[2]), match[3] or "", "" if _FRAME.match(code) else code, place, line.depth, own))
+    return found[:_MAX_FRAMES]
