@@ -53,7 +53,7 @@ with _without_downloads():
     from whoosh import analysis, fields
     from whoosh.filedb.filestore import FileStorage, RamStorage
 
-FORMAT = 5  # raise it when what the index holds changes: older indexes are then built again
+FORMAT = 6  # raise it when what the index holds changes: older indexes are then built again
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
@@ -61,6 +61,7 @@ _COMMON = 0.5  # a term that more than this share of the sections has
 _K1, _B = 1.6, 0.6  # BM25: how fast repetition saturates, how much length counts against a section
 _ABANDONED_SECONDS = 3600
 _KEPT_INDEXES = 8
+_FORMS = 12  # question forms of a cause that are indexed: it has more, for logs, and they would drown all other sections
 
 
 class _Weighted:
@@ -281,6 +282,7 @@ def _write(storage: Any, sections: list[Section]) -> Any:
     """A Whoosh index of `sections` in `storage`. Each posting's weight is its BM25 impact, idf left to the question."""
     schema = fields.Schema(terms=fields.TEXT(analyzer=_Weighted(), phrase=False), record=fields.STORED())
     made = storage.create_index(schema)
+    sections = [each._replace(asks=each.asks[:_FORMS], tells=()) if corpus.is_cause(each) else each for each in sections]
     counted = [_frequencies(section) for section in sections]
     usual = sum(counts.total() for counts in counted) / max(1, len(counted))
     writer = made.writer()
