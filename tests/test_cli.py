@@ -212,6 +212,8 @@ def test_errors_names_cause_evidence_fix_place_and_next_command(capsys: pytest.C
     assert "your code: train.py:41 in step" in lines
     assert lines[-1].startswith("next: ")
     assert "train.py" in lines[-1]
+    code, out, _ = _skill(*lines[-2].removeprefix("more: skill ").split(), capsys=capsys)
+    assert code == 0
 
 
 def test_errors_as_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +240,7 @@ def test_a_log_comes_from_a_file_a_pipe_or_an_argument(tmp_path: Path, capsys: p
     assert read == told
     for arguments in ((), ("-",)):
         done = _process(sys.executable, "-m", "cudagraph_skill", "errors", *arguments, input=LOG.encode())
-        assert done.stdout.decode().splitlines()[:-1] == told.splitlines()[:-1]
+        assert done.stdout.decode().splitlines()[:-2] == told.splitlines()[:-2]
 
 
 @pytest.mark.parametrize("path", ["nothing-there.log", "."])

@@ -59,11 +59,12 @@ _PATH = re.compile(r"[\w./@+-]{1,200}")  # what can stand in a command without q
 
 
 class Found(NamedTuple):
-    """A phrase in the log: the line it stands on, its words, and what that place counts beside the first exception."""
+    """A phrase in the log: its line, what that place counts beside the first exception, and the length of the match."""
 
     number: int
     quote: str
     weight: float
+    length: int
 
 
 class Matched(NamedTuple):
@@ -126,11 +127,17 @@ class Haystack:
     def _found(self, start: int, end: int) -> Found:
         place = bisect_right(self._starts, start) - 1
         line = self._lines[place]
-        quote = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in self.text[start:end])
         weight = _CHAINED if line.depth else _INNER if place in self._inner else 1.0
         if self._raised and "warning" in line.text.lower():
             weight *= _WARNED
-        return Found(line.number, quote if len(quote) <= _QUOTE else quote[: _QUOTE - 1] + "…", weight)
+        return Found(line.number, _quote(line.text, start - self._starts[place]), weight, end - start)
+
+
+def _quote(text: str, column: int) -> str:
+    """A line around a column, with nothing in it that steers a terminal."""
+    words = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split()))
+    start = max(0, min(column - _QUOTE // 3, len(words) - _QUOTE))
+    return f"{'…' * (start > 0)}{words[start : start + _QUOTE]}{'…' * (len(words) > start + _QUOTE)}"
 
 
 class Case(NamedTuple):
@@ -184,7 +191,7 @@ def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[E
         if not phrase or not found:
             continue
         points = _MESSAGE * min(found.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
-        matched[entry.id] = Matched(points, len(phrase.all), len(found.quote))
+        matched[entry.id] = Matched(points, len(phrase.all), found.length)
         for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entry.causes)):
             evidence[slug].append(Evidence(points * _share(rank), found))
     return matched
@@ -226,17 +233,24 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
     cause = index.causes[slug]
     entry, fix = _entry_of(index, case, slug)
     speaking = sorted((each for each in case.evidence[slug] if each.points > 0), key=lambda each: -each.points)
-    places = dict.fromkeys(f'line {each.found.number}: "{each.found.quote}"' for each in speaking)
+    places = {each.found.number: f'line {each.found.number}: "{each.found.quote}"' for each in reversed(speaking)}
+    confidence = _confidence(case.totals, slug)
+    command = entry.next if entry and confidence == "low" and entry.next else cause.check
     return Diagnosis(
         id=entry.id if entry else slug,
         cause=slug,
         what=cause.what,
-        seen=tuple(places)[:_QUOTES],
-        fix=f"{fix} {cause.fix}".strip(),
-        confidence=_confidence(case.totals, slug),
+        seen=tuple(places.values())[::-1][:_QUOTES],
+        here=_sentence(fix),
+        fix=_sentence(cause.fix),
+        confidence=confidence,
         see=tuple(f"{each.path}:{each.line}" for each in (entry, cause) if each),
-        next=_filled(cause.check, log=case.log),
+        next=_filled(command, case.log),
     )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
@@ -266,5 +280,5 @@ def _filled(check: str, log: logs.Log) -> str:
 
 
 def _decide(index: Table, slugs: list[str]) -> str:
-    """What tells the first candidates apart."""
-    return " ".join(f"{slug}: {index.causes[slug].tell}" for slug in slugs)
+    """What tells the first candidates apart: the first sentence that each cause has for it."""
+    return "; ".join(f"{slug} by {index.causes[slug].tell.split('. ')[0].rstrip('.')}" for slug in slugs)

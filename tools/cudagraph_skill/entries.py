@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.model import Section
 
-FORMAT = 3  # raise it when the table's form changes: older ones are then made again
+FORMAT = 4  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
 
@@ -56,7 +56,7 @@ class Possible(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a user sees. `codes` are its number and enum names."""
+    """What a user sees. `codes` are its number and enum names, `next` is the command that shows more."""
 
     id: str
     path: str
@@ -64,6 +64,7 @@ class Entry(NamedTuple):
     codes: tuple[str, ...]
     phrases: tuple[Phrase, ...]
     causes: tuple[Possible, ...]
+    next: str
 
 
 class Cause(NamedTuple):
@@ -150,6 +151,7 @@ def _entry(section: Section) -> Entry:
         codes=codes,
         phrases=tuple(phrases),
         causes=tuple(_possible(fields.get("Causes", ""))),
+        next=_command(fields.get("Next", "")),
     )
 
 
@@ -170,7 +172,7 @@ def _cause(section: Section, described: dict[str, float], spoken: dict[str, floa
         what=_plain(fields[""]),
         tell=_plain(fields.get("Tell it by", "")),
         fix=_plain(fields.get("Fix", "")),
-        check=fields.get("Check", "").strip(" `\n"),
+        check=_command(fields.get("Check", "")),
         tells=tuple((int(points), parse_phrase(text)) for points, _, text in (each.partition(" ") for each in section.tells)),
         words={word: round(log(1 + count / (share * spoken[word])), 3) for word, count in described.items()},
         rest=-log(1 + sum(described.values()) / _PRIOR),
@@ -181,6 +183,12 @@ def _fields(text: str) -> dict[str, str]:
     """The bullets of a section by their bold name, what stands before the first under "". Fences are left out."""
     parts = _FIELD.split(_FENCE.sub("", text))
     return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def _command(markdown: str) -> str:
+    """The first code span of a bullet."""
+    found = re.search(r"(`+)(.+?)\1", markdown)
+    return found[2].strip() if found else ""
 
 
 def _plain(markdown: str) -> str:

@@ -83,13 +83,15 @@ class Diagnosis(NamedTuple):
     """One cause that may lie behind a log.
 
     `id` is the entry (or, where no message matched, the cause) to look up, `cause` the slug, `what` its meaning in one
-    sentence, `seen` the places of the log that speak for it, `confidence` one of high, medium, low; `see` are `path:line`.
+    sentence, `seen` the lines of the log that speak for it, `here` the fix that the entry gives for this cause, `fix` all that
+    the cause knows; `confidence` is one of high, medium, low, `see` are `path:line`.
     """
 
     id: str
     cause: str
     what: str
     seen: tuple[str, ...]
+    here: str
     fix: str
     confidence: str
     see: tuple[str, ...]

@@ -96,25 +96,36 @@ NOT_OURS = "not a CUDA-graph error as far as this log shows"
 
 def verdict(found: Verdict, steps: Steps) -> str:
     """Ranked causes for reading: the first in full, the others as the candidates that they are, the next command last."""
-    parts = [_diagnosis(number, each) for number, each in enumerate(found.diagnoses, 1)]
+    parts = [_first(found.diagnoses[0])]
+    parts += [_candidate(number, each) for number, each in enumerate(found.diagnoses[1:], 2)]
+    first, more = found.diagnoses[0], steps.explain(found.diagnoses[0].id)
     if found.where:
         parts.append(f"your code: {found.where}")
     if found.decide:
         parts.append(f"to decide: {found.decide}")
-    return "\n".join([*parts, f"next: {_step(found.diagnoses[0], steps)}"])
+    if first.next:
+        parts.append(f"more: {more}")
+    return "\n".join([*parts, f"next: {first.next or more}"])
 
 
-def _diagnosis(number: int, each: Diagnosis) -> str:
-    lines = [f"{number}. {each.cause} ({each.confidence} confidence)  {'  '.join(each.see)}"]
-    if number == 1:
-        lines.append(f"   {each.what}")
-    if each.seen:
-        lines.append(f"   seen: {'; '.join(each.seen)}")
-    return "\n".join([*lines, f"   fix: {each.fix}"])
+def _first(each: Diagnosis) -> str:
+    lines = [f"1. {each.cause} ({each.confidence} confidence)  {'  '.join(each.see)}", f"   {each.what}"]
+    lines += [f"   seen: {place}" for place in each.seen]
+    lines += [f"   fix: {fix}" for fix in (each.here, each.fix) if fix]
+    return "\n".join(lines)
 
 
-def _step(each: Diagnosis, steps: Steps) -> str:
-    return f"{each.next}   (more: {steps.explain(each.id)})" if each.next else steps.explain(each.id)
+def _candidate(number: int, each: Diagnosis) -> str:
+    seen = f"; {each.seen[0]}" if each.seen else ""
+    return f"{number}. {each.cause} ({each.confidence} confidence{seen})\n   fix: {each.here or _opening(each.fix)}"
+
+
+def _opening(text: str) -> str:
+    """The first sentences of a fix, about two lines of them."""
+    if len(text) <= 240:
+        return text
+    end = max(text.rfind(mark, 60, 240) for mark in (". ", "; "))
+    return f"{text[: end if end > 0 else 239]} …"
 
 
 def verdict_json(found: Verdict, steps: Steps) -> str:
@@ -125,7 +136,7 @@ def verdict_json(found: Verdict, steps: Steps) -> str:
                 "id": each.id,
                 "cause": each.cause,
                 "why": why(each),
-                "fix": each.fix,
+                "fix": f"{each.here} {each.fix}".strip(),
                 "confidence": each.confidence,
                 "see": list(each.see),
                 "next": each.next or steps.explain(each.id),
