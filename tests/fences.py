@@ -92,12 +92,12 @@ def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _keep(run: dict[str, Any]) -> None:
-    """Add a run to the evidence. A fence keeps its newest result; one that has changed since loses it."""
-    current = {job["digest"] for job in _listed()}
+    """Add a run to the evidence. A fence keeps its newest result, where it stands now; one that has changed loses it."""
+    current = {job["digest"]: {"path": job["path"], "line": job["line"]} for job in _listed()}
     runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
     for number, older in enumerate(runs):
         newer = {row["digest"] for later in runs[number + 1 :] for row in later["results"] if row["status"] != "not run"}
-        older["results"] = [row for row in older["results"] if row["digest"] in current - newer]
+        older["results"] = [row | current[row["digest"]] for row in older["results"] if row["digest"] in current.keys() - newer]
     EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
 
 
