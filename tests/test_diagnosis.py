@@ -170,6 +170,16 @@ def test_any_text_gets_a_verdict(text: str) -> None:
         assert render.verdict(found, STEPS)
 
 
+@pytest.mark.parametrize("place", [0, 70_000, 140_000])
+def test_a_failure_is_found_wherever_it_stands_in_five_megabytes(place: int, index: Table) -> None:
+    words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda".split()
+    dice = random.Random(2)
+    noise = [f"{dice.choice(words)} {dice.choice(words)} {dice.choice(words)} of step {n}" for n in range(140_000)]
+    text = "\n".join([*noise[:place], CHAIN.format(line="x.item()"), *noise[place:]])
+    assert len(text) > 4_000_000
+    assert _causes(text, index)[0] == "sync-op-during-capture"
+
+
 def test_repetition_does_not_change_a_verdict(index: Table) -> None:
     noise = [f"step {number} loss {number / 7:.4f}" for number in range(5000)]
     random.Random(1).shuffle(noise)

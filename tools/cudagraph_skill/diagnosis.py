@@ -27,7 +27,7 @@ _SHARED = 0.9  # each further cause that a message may have makes its entry say 
 _CHAINED, _WARNED, _ECHO = 0.6, 0.3, 0.4  # what is left of points further out in the chain, of a mere warning, of an echo
 _RANKS = (1.0, 0.7, 0.55, 0.45, 0.4, 0.35)  # of an entry's causes, likeliest first
 _FADING = 0.7  # each further tell of a cause counts so much of the one before: many weak ones do not outweigh a strong one
-_LIKENESS = 0.4  # words of a sentence depend on each other, so they say less than their logarithms add up to
+_LIKENESS = 0.6  # words of a sentence depend on each other, so they say less than their logarithms add up to
 _SURE, _LIKELY = 0.5, 0.25  # share of the belief above which a cause was right in 95 % of the logs, and in half of them
 _TEMPERATURE = 2.0  # points that make a cause e times as likely as another
 _SHOWN, _QUOTES, _QUOTE = 3, 3, 160
@@ -217,10 +217,7 @@ def _likeness(log: logs.Log, index: Table) -> dict[str, float]:
     prose = "\n".join(line.text for line in log.lines if "File " not in line.text[:12])
     said = index.known.intersection(terms.words(prose[:_PROSE]))
     scale = _LIKENESS * min(1.0, _WORDS / max(1, len(said)))
-    return {
-        slug: scale * (sum(cause.words.get(word, 0.0) for word in said) + cause.rest * len(said))
-        for slug, cause in index.causes.items()
-    }
+    return {slug: scale * sum(cause.words.get(word, cause.rest) for word in said) for slug, cause in index.causes.items()}
 
 
 def _confidence(totals: dict[str, float], slug: str) -> str:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.model import Section
 
-FORMAT = 4  # raise it when the table's form changes: older ones are then made again
+FORMAT = 5  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
+_CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
 REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
 
 _FIELD = re.compile(r"^- \*\*(Seen as|Raised by|Causes|Tell it by|Fix|Check|See|Proof|Next)\*\*:?", re.MULTILINE)
@@ -70,8 +71,8 @@ class Entry(NamedTuple):
 class Cause(NamedTuple):
     """Why something goes wrong: `tells` are points (their unit is explained in `diagnosis`) with a phrase.
 
-    `words` are those in which people describe it, each with the logarithm of how much oftener it stands there than in the
-    descriptions of all causes; `rest` is that logarithm for a word that never stands there.
+    `words` are those in which people describe it, each with what it says for this cause (the logarithm of how much oftener it
+    stands there than in the descriptions of all causes); `rest` is that for a word that never stands there.
     """
 
     slug: str
@@ -165,6 +166,7 @@ def _possible(text: str) -> Iterable[Possible]:
 def _cause(section: Section, described: dict[str, float], spoken: dict[str, float]) -> Cause:
     fields = _fields(section.text)
     share = _PRIOR / sum(spoken.values())  # of a word's count everywhere: what every cause is taken to have said
+    size = 1 + sum(described.values()) / _PRIOR
     return Cause(
         slug=section.headings[-1],
         path=section.path,
@@ -174,9 +176,14 @@ def _cause(section: Section, described: dict[str, float], spoken: dict[str, floa
         fix=_plain(fields.get("Fix", "")),
         check=_command(fields.get("Check", "")),
         tells=tuple((int(points), parse_phrase(text)) for points, _, text in (each.partition(" ") for each in section.tells)),
-        words={word: round(log(1 + count / (share * spoken[word])), 3) for word, count in described.items()},
-        rest=-log(1 + sum(described.values()) / _PRIOR),
+        words={word: round(_says((1 + count / (share * spoken[word])) / size), 3) for word, count in described.items()},
+        rest=round(_says(1 / size), 3),
     )
+
+
+def _says(oftener: float) -> float:
+    """What a word says for a cause that is `oftener` times as fond of it: any word may also be there by chance."""
+    return log(_CHANCE + (1 - _CHANCE) * oftener)
 
 
 def _fields(text: str) -> dict[str, str]:

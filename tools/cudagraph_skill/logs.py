@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAX_LINE = 2000  # longer lines are cut into pieces: a serialised log, or one that lost its newlines
-_MAX_KEPT = 200_000  # characters that are looked at after repeats are dropped, from both ends of the log
+_MAX_KEPT = 120_000  # characters that are looked at after repeats are dropped, from both ends of the log
+_LARGE = 1 << 20  # characters from which on only both ends, and what stands around errors, are read
+_MARKS = ("Error", "error:", "Traceback", "captur", "Captur")
+_MIDDLE, _BEFORE, _AFTER = 3000, 30, 4  # lines of the middle that are read; around a mark: a traceback stands before it
 _BINARY_SHARE = 0.05
 _MAX_FRAMES = 400
 _FRAME_LINES = 4  # file and function, source, marks under it (Python 3.11 and newer), of a statement that goes on
@@ -132,13 +135,31 @@ def read(text: str) -> Log:
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Numbered lines of bearable length, without colours and what a progress bar overwrote."""
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = _ESCAPE.sub("", raw) if "\x1b" in raw else raw
+    raw = text.split("\n")
+    for place in range(len(raw)) if len(text) <= _LARGE else _telling(raw):
+        line = _ESCAPE.sub("", raw[place]) if "\x1b" in raw[place] else raw[place]
         line = line.rstrip("\r").rpartition("\r")[2]
         pieces = line.split("\\n") if len(line) > _MAX_LINE and "\\n" in line else [line]
         for piece in pieces:
             for start in range(0, max(len(piece), 1), _MAX_LINE):
-                yield number, _CONTROL.sub(" ", piece[start : start + _MAX_LINE])
+                yield place + 1, _CONTROL.sub(" ", piece[start : start + _MAX_LINE])
+
+
+def _telling(raw: list[str]) -> list[int]:
+    """Of a long log the places of its beginning, of its end, and of what stands around errors in between."""
+    head, left = 0, _LARGE // 2
+    while head < len(raw) and left > 0:
+        left -= len(raw[head]) + 1
+        head += 1
+    tail, left = len(raw), _LARGE // 2
+    while tail > head and left > 0:
+        tail -= 1
+        left -= len(raw[tail]) + 1
+    chosen: set[int] = set()
+    for place in range(head, tail):
+        if len(chosen) < _MIDDLE and any(mark in raw[place] for mark in _MARKS):
+            chosen.update(range(max(head, place - _BEFORE), min(tail, place + _AFTER)))
+    return [*range(head), *sorted(chosen), *range(tail, len(raw))]
 
 
 def _by_process(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
