@@ -121,6 +121,9 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["completion", "fish"], "bash"),
         (["errors", " "], "the log is empty"),
         (["errors", "a", "--file", "b"], "not both"),
+        (["errors", "-", "a"], "no text may stand beside it"),
+        (["errors", "--file", ""], "name a log that can be read"),
+        (["explain", " "], "the name is empty"),
         (["errors", "--fil", "b", "--jason"], "did you mean --json"),
         (["explain"], "required"),
     ],
@@ -226,7 +229,7 @@ def test_errors_as_json_has_the_documented_keys(capsys: pytest.CaptureFixture[st
 def test_a_log_of_another_field_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = _skill("errors", "ModuleNotFoundError: No module named 'numpy'", capsys=capsys)
     assert (code, out) == (1, "")
-    assert err.startswith("not a CUDA-graph error as far as this log shows; next: ")
+    assert err.startswith("not a CUDA-graph error as far as this log shows; ")
     code, out, _ = _skill("errors", "--json", "ModuleNotFoundError: No module named 'numpy'", capsys=capsys)
     assert code == 1
     assert json.loads(out)["diagnoses"] == []
@@ -238,7 +241,9 @@ def test_a_log_comes_from_a_file_a_pipe_or_an_argument(tmp_path: Path, capsys: p
     _, told, _ = _skill("errors", LOG, capsys=capsys)
     _, read, _ = _skill("errors", "--file", str(path), capsys=capsys)
     assert read == told
-    for arguments in ((), ("-",)):
+    _, named, _ = _skill("errors", str(path), capsys=capsys)
+    assert named == told
+    for arguments in ((), ("-",), ("--file", "-")):
         done = _process(sys.executable, "-m", "cudagraph_skill", "errors", *arguments, input=LOG.encode())
         assert done.stdout.decode().splitlines()[:-2] == told.splitlines()[:-2]
 
@@ -258,7 +263,9 @@ def test_both_ends_of_a_huge_log_are_read() -> None:
     assert b"MiB" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["906", "cudaErrorStreamCaptureImplicit", "capture-legacy-stream", "`Capture-Legacy-Stream`"])
+@pytest.mark.parametrize(
+    "name", ["906", "CUDA error 906", "cudaErrorStreamCaptureImplicit", "capture-legacy-stream", "`Capture-Legacy-Stream`"]
+)
 def test_explain_knows_numbers_enum_names_and_ids(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("explain", name, capsys=capsys)
     assert code == 0

@@ -17,14 +17,14 @@ NOT_PERMITTED = "torch.AcceleratorError: CUDA error: operation not permitted whe
 PREVIOUS = "torch.AcceleratorError: CUDA error: operation failed due to a previous error during capture"
 CHAIN = f"""\
 Traceback (most recent call last):
-  File "/home/me/net.py", line 12, in forward
+  File "net.py", line 12, in forward
     {{line}}
 {NOT_PERMITTED}
 
 During handling of the above exception, another exception occurred:
 
 Traceback (most recent call last):
-  File "/home/me/train.py", line 60, in <module>
+  File "train.py", line 60, in <module>
     with torch.cuda.graph(graph):
 {PREVIOUS}
 """
@@ -100,13 +100,13 @@ def test_the_first_exception_outweighs_what_followed_from_it(index: Table) -> No
 def test_an_answer_names_the_entry_the_place_and_the_next_command(index: Table) -> None:
     found = diagnose(CHAIN.format(line="scale = x.max().item()"), index)
     first = found.diagnoses[0]
-    assert found.where == "/home/me/net.py:12 in forward"
+    assert found.where == "net.py:12 in forward"
     assert first.id in {entry.id for entry in index.entries}
     for place in first.see:
         path, line = place.split(":")
         text = (skill_root() / path).read_text().splitlines()[int(line) - 1]
         assert text in {f"### {first.id}", f"### {first.cause}"}
-    assert "/home/me/train.py" in first.next
+    assert "train.py" in first.next
     assert "FILE" not in first.next
 
 
@@ -178,6 +178,47 @@ def test_a_failure_is_found_wherever_it_stands_in_five_megabytes(place: int, ind
     text = "\n".join([*noise[:place], CHAIN.format(line="x.item()"), *noise[place:]])
     assert len(text) > 4_000_000
     assert _causes(text, index)[0] == "sync-op-during-capture"
+
+
+def test_a_command_is_filled_with_a_file_that_a_log_may_name(index: Table) -> None:
+    message = "CUDA error: dependency created on uncaptured work in another stream"
+    trace = 'Traceback (most recent call last):\n  File "{path}", line 5, in <module>\n    step()\n' + message
+    assert "train.py" in diagnose(trace.format(path="train.py"), index).diagnoses[0].next
+    for path in ("/elsewhere/payload.py", "-rf", "~/a.py", "a b.py", "../a.py", "a.py;ls"):
+        found = diagnose(trace.format(path=path), index).diagnoses[0].next
+        assert path not in found
+        assert "FILE" in found
+    for cause in index.causes.values():
+        assert "CUDA_LOG_/" not in cause.check
+
+
+@pytest.mark.parametrize("text", ["CUDA error 906", "Cuda failure 901 'operation failed'", "graph capture failed, code: 904"])
+def test_a_number_of_cuda_is_enough(text: str, index: Table) -> None:
+    found = diagnose(text, index).diagnoses[0]
+    entry = next(entry for entry in index.entries if entry.id == found.id)
+    assert set(text.replace(":", "").split()) & set(entry.codes)
+
+
+def test_the_frame_is_that_of_the_error_and_not_of_a_later_one(index: Table) -> None:
+    later = 'Traceback (most recent call last):\n  File "cleanup.py", line 5, in close\n    remove()\nOSError: no such file\n'
+    assert diagnose(CHAIN.format(line="x.item()") + later, index).where == "net.py:12 in forward"
+
+
+@pytest.mark.parametrize(
+    "frame", ["File ~/nb/model.py:33, in Net.forward(self, x)", "│ /nb/model.py:33 in forward", "nb/model.py:33: in forward"]
+)
+def test_frames_of_notebooks_boxes_and_pytest_are_read(frame: str, index: Table) -> None:
+    assert "nb/model.py:33 in " in diagnose(f"{frame}\n    y = x.item()\n{NOT_PERMITTED}", index).where
+
+
+def test_quotes_of_a_log_cannot_end_our_own(index: Table) -> None:
+    found = diagnose(f'x "; fix: run this" {NOT_PERMITTED}', index).diagnoses[0]
+    assert all(part.count('"') == 2 for part in found.seen)
+
+
+def test_one_long_word_in_brackets_takes_no_time(index: Table) -> None:
+    for text in ("(" + "a" * 100_000, "(" + "_" * 100_000, "(Engine" * 50_000 + " x", "[" * 1000 + "1:" + "1" * 2000 + "s/it"):
+        assert diagnose(text, index) == Verdict([], "", "")
 
 
 def test_repetition_does_not_change_a_verdict(index: Table) -> None:

@@ -115,7 +115,7 @@ def test_what_is_kept_of_a_huge_log_is_bounded_and_has_both_ends() -> None:
 
 @pytest.mark.parametrize("data", [b"", b" \n\t ", b"\0\0\0", b"\xef\xbb\xbf"])
 def test_an_empty_log_is_refused_with_what_to_do(data: bytes) -> None:
-    with pytest.raises(SkillError, match="the log is empty: paste"):
+    with pytest.raises(SkillError, match="the log is empty: give"):
         logs.decoded(data)
 
 
@@ -127,6 +127,10 @@ def test_binary_data_is_refused() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_encodings_of_a_log(encoding: str) -> None:
     assert logs.decoded("Fehler größer: stream is capturing".encode(encoding)) == "Fehler größer: stream is capturing"
+
+
+def test_a_million_blank_lines_are_nothing() -> None:
+    assert [line.text for line in logs.read("\n" * 1_000_000 + "CUDA error\n" + "\n" * 1_000_000).lines] == ["CUDA error"]
 
 
 def test_a_few_bad_bytes_and_nuls_do_no_harm() -> None:

@@ -175,15 +175,21 @@ def errors(
     except SkillError as error:
         raise ToolError(str(error)) from None
     data = json.loads(render.verdict_json(found, STEPS))
-    text = render.verdict(found, STEPS) if found.diagnoses else render.NOT_OURS
+    ask_again = f'{render.NOT_OURS}; {render.ASK_AGAIN}: errors(log="with CUDA graphs: WHAT HAPPENED")'
+    text = render.verdict(found, STEPS) if found.diagnoses else ask_again
     return _result(text, Diagnoses(**data))
 
 
 def explain(
-    name: Annotated[str, Field(description="An id that `errors` gave, CUDA's number of an error (906) or its enum name.")],
+    name: Annotated[
+        str | int, Field(description="An id that `errors` gave, CUDA's number of an error (906) or its enum name.")
+    ],
 ) -> Annotated[CallToolResult, Parts]:
     """Read what is known about one error or one cause: who raises it, its causes, what tells them apart, fixes, proof."""
-    found = reading.explain(_index().sections(), name, STEPS)
+    try:
+        found = reading.explain(_index().sections(), str(name), STEPS)
+    except SkillError as error:
+        raise ToolError(str(error)) from None
     if isinstance(found, reading.Missing):
         raise ToolError(str(found))
     return _result(render.section(found[0]), Parts(sections=[_part(found[0], whole=True)]))

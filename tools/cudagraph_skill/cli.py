@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
-    from cudagraph_skill.entries import Table
     from cudagraph_skill.search import Index
 
 EXIT_CODES = """\
@@ -117,7 +116,7 @@ def _add_errors(commands: argparse._SubParsersAction[_Parser]) -> None:
         "         skill errors --file slurm-1234.out",
     )
     new.add_argument("log", nargs="*", help="the error text, or what goes wrong in your words; - or nothing reads stdin")
-    new.add_argument("--file", type=Path, metavar="PATH", help="read the log from a file")
+    new.add_argument("--file", metavar="PATH", help="read the log from a file")
     new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
     new.set_defaults(run=_errors)
 
@@ -176,29 +175,34 @@ def _search(args: argparse.Namespace) -> int:
 def _errors(args: argparse.Namespace) -> int:
     from cudagraph_skill import render
     from cudagraph_skill.diagnosis import diagnose
+    from cudagraph_skill.entries import open_table
     from cudagraph_skill.logs import decoded
 
     text = decoded(_log(args))
-    found = diagnose(text, _known(_entries))
+    found = _known(lambda root: diagnose(text, open_table(root, _say)))
     if args.json:
         print(render.verdict_json(found, _steps(args)))
     elif found.diagnoses:
         print(render.verdict(found, _steps(args)))
     else:
-        _say(f"{render.NOT_OURS}; next: {_steps(args).ask('what you were doing')}")
+        _say(f'{render.NOT_OURS}; {render.ASK_AGAIN}: {_program("errors")} "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"')
     return 0 if found.diagnoses else 1
 
 
 def _log(args: argparse.Namespace) -> bytes:
     """The bytes of the log, of a huge one both ends."""
-    if args.file and args.log:
+    if args.file is not None and args.log:
         raise SkillError(f"skill errors: give either --file {args.file} or the text, not both")
-    if args.file:
+    if "-" in args.log and len(args.log) > 1:
+        raise SkillError("skill errors: - reads the log from standard input, so no text may stand beside it")
+    typed = args.log[0] if len(args.log) == 1 and _is_file(args.log[0]) else None
+    named = typed if args.file is None else args.file
+    if named not in (None, "-"):
         try:
-            with args.file.open("rb") as file:
+            with open(named, "rb") as file:  # noqa: PTH123 - Path("") would be this folder
                 return _ends(file)
         except OSError as error:
-            raise SkillError(f"--file {args.file}: {error.strerror}; name a log that can be read") from None
+            raise SkillError(f"--file {named}: {error.strerror}; name a log that can be read") from None
     if args.log and args.log != ["-"]:
         return " ".join(args.log).encode("utf-8", "surrogateescape")
     if sys.stdin is None:
@@ -208,11 +212,21 @@ def _log(args: argparse.Namespace) -> bytes:
     return _ends(sys.stdin.buffer)
 
 
+def _is_file(text: str) -> bool:
+    """Whether someone typed the name of a log instead of a log."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or NULs in it
+        return False
+
+
 def _ends(file: BinaryIO) -> bytes:
     """All of a file, or its two ends where it is longer than any log that a person would paste."""
     head, tail = file.read(_LOG_BYTES), b""
-    while more := file.read(_LOG_BYTES):
+    more = file.read(_LOG_BYTES) if len(head) == _LOG_BYTES else b""  # asking a terminal again would need a second Ctrl-D
+    while more:
         tail = (tail + more)[-_LOG_BYTES:]
+        more = file.read(_LOG_BYTES)
     if tail:
         _say(f"only the first and the last {_LOG_BYTES >> 20} MiB of the log are read")
     return head + tail
@@ -259,7 +273,14 @@ def _program(command: str) -> str:
         return f"python -m cudagraph_skill {command}"
     if called.suffix == ".py" and (called.parent / "cudagraph_skill").is_dir():
         return f"python {called.with_name(command)}.py"
+    if called.name == "skill" and _first_on_path("skill") != sys.argv[0]:  # procps has a program of that name
+        return f"{shlex.quote(sys.argv[0])} {command}"
     return f"skill {command}"
+
+
+def _first_on_path(name: str) -> str:
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    return next((path for folder in folders if os.access(path := os.path.join(folder, name), os.X_OK)), "")  # noqa: PTH118
 
 
 def _question(parts: list[str]) -> str:
@@ -277,12 +298,6 @@ def _index(args: argparse.Namespace) -> Index:
         return open_index(root, args.corpus, _say)
 
     return _known(opened)
-
-
-def _entries(root: Path) -> Table:
-    from cudagraph_skill.entries import open_table
-
-    return open_table(root, _say)
 
 
 def _known(opened: Callable[[Path], _T]) -> _T:
@@ -340,6 +355,8 @@ def _colour() -> bool:
 
 def _say(sentence: str) -> None:
     """One message on stderr. What a user typed may stand in it, so nothing in it can steer the terminal."""
+    if sys.stderr is None:  # print() would take stdout instead
+        return
     shown = "".join(char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in sentence)
     print(shown, file=sys.stderr)
 

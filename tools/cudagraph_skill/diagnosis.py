@@ -13,6 +13,7 @@ The numbers below were set on `split: dev` of benchmarks/logs.yaml; the optimum 
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_right
 from math import exp
@@ -31,6 +32,8 @@ _LIKENESS = 0.6  # words of a sentence depend on each other, so they say less th
 _SURE, _LIKELY = 0.5, 0.25  # share of the belief above which a cause was right in 95 % of the logs, and in half of them
 _TEMPERATURE = 2.0  # points that make a cause e times as likely as another
 _SHOWN, _QUOTES, _QUOTE = 3, 3, 160
+_TELLING = 2.5  # points of a tell without which a traceback of something else stays that
+_WORTH = 25  # characters of an entry's own fix that are worth a line; a shorter one points at its neighbours
 _WORDS, _PROSE = 40, 20_000  # words from which on more of them add no points; characters that are looked at
 # Phrases that place a log in this field. "graph" alone is not among them: autograd, torch.fx, networkx and TensorFlow have
 # graphs too, and cameras capture.
@@ -55,13 +58,16 @@ _ELSEWHERE = """graph break | torch.export | torch._export | make_fx | symbolic_
  | autograd graph | computation graph | computational graph | knowledge graph | graph neural | tf.function | .pb"""
 
 
-_PATH = re.compile(r"[\w./@+-]{1,200}")  # what can stand in a command without quotes
+_PATH = re.compile(r"[\w./@+~][\w./@+~-]{0,199}")  # what can stand in a command without quotes, and is no option
+_NUMBER = Phrase("", (("",),))
+_FILE = re.compile(r"(?<![\w/])FILE(?!\w)")
+_CODE = re.compile(r"\b(?:errors?|failure|code|returned|returning)\W{0,3}(9\d\d)\b")  # CUDA's numbers of capture errors
 
 
 class Found(NamedTuple):
-    """A phrase in the log: its line, what that place counts beside the first exception, and the length of the match."""
+    """A phrase in the log: its line as index and as text, what that place counts beside others, the length of the match."""
 
-    number: int
+    place: int
     quote: str
     weight: float
     length: int
@@ -108,6 +114,11 @@ class Haystack:
             found.append(self._found(*place))
         return max(found, key=lambda each: each.weight)
 
+    def number(self, numbers: dict[str, tuple[int, int]], codes: tuple[str, ...]) -> Found | None:
+        """Where one of CUDA's error numbers stands."""
+        spans = [numbers[code] for code in codes if code in numbers]
+        return self._found(*spans[0]) if spans else None
+
     def _place(self, parts: tuple[str, ...]) -> tuple[int, int] | None:
         at = self.text.find(parts[0])
         while at >= 0 and (end := self._end(parts, at)) < 0:
@@ -130,14 +141,15 @@ class Haystack:
         weight = _CHAINED if line.depth else _INNER if place in self._inner else 1.0
         if self._raised and "warning" in line.text.lower():
             weight *= _WARNED
-        return Found(line.number, _quote(line.text, start - self._starts[place]), weight, end - start)
+        return Found(place, _quote(line.text, start - self._starts[place]), weight, end - start)
 
 
 def _quote(text: str, column: int) -> str:
-    """A line around a column, with nothing in it that steers a terminal."""
+    """A line around a column between quotes, with nothing in it that ends them or steers a terminal."""
     words = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split()))
     start = max(0, min(column - _QUOTE // 3, len(words) - _QUOTE))
-    return f"{'…' * (start > 0)}{words[start : start + _QUOTE]}{'…' * (len(words) > start + _QUOTE)}"
+    shown = words[start : start + _QUOTE].replace('"', "'")
+    return f'"{"…" * (start > 0)}{shown}{"…" * (len(words) > start + _QUOTE)}"'
 
 
 class Case(NamedTuple):
@@ -157,7 +169,7 @@ def diagnose(text: str, index: Table) -> Verdict:
     evidence: dict[str, list[Evidence]] = {slug: [] for slug in index.causes}
     entries = _entries(hay, index, here, evidence)
     _tells(hay, index, here, evidence)
-    if not (here or entries):
+    if not entries and not (here and _suffices(log, evidence)):
         return Verdict([], "", "")
     alike = _likeness(log, index)
     totals = {slug: _total(evidence[slug]) + alike[slug] for slug in index.causes}
@@ -165,9 +177,8 @@ def diagnose(text: str, index: Table) -> Verdict:
     case = Case(log, entries, evidence, totals)
     found = [_diagnosis(index, case, slug) for slug in best]
     unsure = len(found) > 1 and found[0].confidence != "high"
-    frame = log.own_frame()
-    where = f"{frame.path}:{frame.line} in {frame.function}" if frame else ""
-    return Verdict(found, _decide(index, best[:2]) if unsure else "", where)
+    frame = _frame(case, best[0])
+    return Verdict(found, _decide(index, best[:2]) if unsure else "", _where(frame) if frame else "")
 
 
 def _is_ours(text: str) -> bool:
@@ -178,6 +189,11 @@ def _is_ours(text: str) -> bool:
     return beside and not _has(text, _ELSEWHERE) and not terms.strangers(text[:_PROSE])
 
 
+def _suffices(log: logs.Log, evidence: dict[str, list[Evidence]]) -> bool:
+    """Whether a log that names no error of ours is about one: a traceback of something else is not, by its words alone."""
+    return not log.raised or any(each.points >= _TELLING for found in evidence.values() for each in found)
+
+
 def _has(text: str, phrases: str) -> bool:
     return any(" ".join(phrase.split()) in text for phrase in phrases.split("|"))
 
@@ -185,10 +201,11 @@ def _has(text: str, phrases: str) -> bool:
 def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> dict[str, Matched]:
     """Entries whose message stands in the log; their causes get their share of its points."""
     matched: dict[str, Matched] = {}
+    numbers = {match[1]: match.span() for match in _CODE.finditer(hay.text)}
     for entry in index.entries:
         hits = ((phrase, found) for phrase in entry.phrases if here or phrase.kind != "~" if (found := hay.find(phrase)))
-        phrase, found = next(hits, (None, None))
-        if not phrase or not found:
+        phrase, found = next(hits, (_NUMBER, hay.number(numbers, entry.codes)))
+        if not found:
             continue
         points = _MESSAGE * min(found.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
         matched[entry.id] = Matched(points, len(phrase.all), found.length)
@@ -229,25 +246,37 @@ def _confidence(totals: dict[str, float], slug: str) -> str:
 def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
     cause = index.causes[slug]
     entry, fix = _entry_of(index, case, slug)
-    speaking = sorted((each for each in case.evidence[slug] if each.points > 0), key=lambda each: -each.points)
-    places = {each.found.number: f'line {each.found.number}: "{each.found.quote}"' for each in reversed(speaking)}
+    places = dict.fromkeys(each.found.place for each in _speaking(case, slug))
+    quotes = {each.found.place: each.found.quote for each in reversed(_speaking(case, slug))}
     confidence = _confidence(case.totals, slug)
     command = entry.next if entry and confidence == "low" and entry.next else cause.check
     return Diagnosis(
         id=entry.id if entry else slug,
         cause=slug,
         what=cause.what,
-        seen=tuple(places.values())[::-1][:_QUOTES],
-        here=_sentence(fix),
-        fix=_sentence(cause.fix),
+        seen=tuple(f"line {case.log.lines[place].number}: {quotes[place]}" for place in places)[:_QUOTES],
+        here=fix if len(fix) >= _WORTH else "",
+        fix=cause.fix,
         confidence=confidence,
         see=tuple(f"{each.path}:{each.line}" for each in (entry, cause) if each),
-        next=_filled(command, case.log),
+        next=_filled(command, case.log, _frame(case, slug)),
     )
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _speaking(case: Case, slug: str) -> list[Evidence]:
+    """What speaks for a cause, the strongest first."""
+    return sorted((each for each in case.evidence[slug] if each.points > 0), key=lambda each: -each.points)
+
+
+def _frame(case: Case, slug: str) -> logs.Frame | None:
+    """The user's frame that belongs to the strongest evidence of a cause."""
+    speaking = _speaking(case, slug)
+    return case.log.own_frame(speaking[0].found.place + 1 if speaking else None)
+
+
+def _where(frame: logs.Frame) -> str:
+    path = frame.path if _PATH.fullmatch(frame.path) else _quote(frame.path, 0)
+    return f"{path}:{frame.line}" + (f" in {frame.function}" if frame.function else "")
 
 
 def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
@@ -270,10 +299,21 @@ def _share(rank: int) -> float:
     return _RANKS[min(rank, len(_RANKS) - 1)]
 
 
-def _filled(check: str, log: logs.Log) -> str:
-    """A command with the user's own file in it, where the log names one: the script to run, or the code to look through."""
-    frame = log.own_frame() if check.startswith("grep") else log.script()
-    return check.replace("FILE", frame.path) if frame and _PATH.fullmatch(frame.path) else check
+def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
+    """A command with the user's own file in it, where the log names one: the script to run, or the code to look through.
+
+    A log may come from anywhere, so what is run must be named relative to this folder or lie in it.
+    """
+    if command.startswith("grep"):
+        path = frame.path if frame else ""
+    else:
+        script = log.script()
+        path = script.path if script and _is_here(script.path) else ""
+    return _FILE.sub(path, command) if _PATH.fullmatch(path) else command
+
+
+def _is_here(path: str) -> bool:
+    return ".." not in path and (not path.startswith(("/", "~")) or path.startswith(f"{os.getcwd()}/"))  # noqa: PTH109
 
 
 def _decide(index: Table, slugs: list[str]) -> str:

@@ -38,6 +38,9 @@ _FIELD = re.compile(r"^- \*\*(Seen as|Raised by|Causes|Tell it by|Fix|Check|See|
 _CAUSE = re.compile(r"^\s+\d+\. \[([\w-]+)\]\([^)]*\):?\s*", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*)\]\([^)\s]*\)")
 _FENCE = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_RUNS = re.compile(
+    r"(?:[A-Z][A-Z0-9_]*=\S* )*(?:python|grep|timeout|nsys|ncu|compute-sanitizer|nvidia-smi|dmesg|py-spy|pip|ps|env)\b"
+)
 _ENUM = re.compile(r"\d{1,4}|cuda\w+|CUDA_ERROR_\w+")
 
 
@@ -193,9 +196,10 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _command(markdown: str) -> str:
-    """The first code span of a bullet."""
+    """The first code span of a bullet, where it is something that a shell runs."""
     found = re.search(r"(`+)(.+?)\1", markdown)
-    return found[2].strip() if found else ""
+    command = found[2].strip() if found else ""
+    return command if _RUNS.match(command) else ""
 
 
 def _plain(markdown: str) -> str:
@@ -209,8 +213,8 @@ def _kept(path: Path) -> Table | None:
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid == os.getuid():
-                found: Table = pickle.load(file)  # noqa: S301 - our own, see above
-                return found
+                found = pickle.load(file)  # noqa: S301 - our own, see above
+                return found if isinstance(found, Table) else None
     except Exception:  # noqa: BLE001 - whatever a damaged file makes of unpickling, the answer is to make it again
         return None
     return None
@@ -220,6 +224,10 @@ def _keep(made: Table, path: Path) -> None:
     """Write the table beside its name, then rename it: a reader never sees half of one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(prefix=".building-", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        pickle.dump(made, file)
-    os.replace(name, path)  # noqa: PTH105 - a Path would only be made to call the same
+    try:
+        with os.fdopen(handle, "wb") as file:
+            pickle.dump(made, file)
+        os.replace(name, path)  # noqa: PTH105 - a Path would only be made to call the same
+    except OSError:  # a full disk: what was begun must not stay there
+        os.unlink(name)  # noqa: PTH108 - as above
+        raise

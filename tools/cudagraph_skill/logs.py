@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _MAX_LINE = 2000  # longer lines are cut into pieces: a serialised log, or one that lost its newlines
 _MAX_KEPT = 120_000  # characters that are looked at after repeats are dropped, from both ends of the log
 _LARGE = 1 << 20  # characters from which on only both ends, and what stands around errors, are read
-_MARKS = ("Error", "error:", "Traceback", "captur", "Captur")
-_MIDDLE, _BEFORE, _AFTER = 3000, 30, 4  # lines of the middle that are read; around a mark: a traceback stands before it
+_SHORTEST = 8  # characters of a line that can be a message
+_MARKS = ("rror", "Traceback", "captur", "Captur", "raph", "atchdog", "stream")
+_ENDS, _MIDDLE, _BEFORE, _AFTER = 8000, 3000, 30, 4  # lines at each end, of the middle, and around a mark
 _BINARY_SHARE = 0.05
 _MAX_FRAMES = 400
 _FRAME_LINES = 4  # file and function, source, marks under it (Python 3.11 and newer), of a statement that goes on
@@ -31,7 +32,7 @@ _LABEL = r"rank\s?\d+|default\d+|node\d+|\d+"
 _PREFIX = re.compile(
     rf"""\s*(?:
       \[({_LABEL})\](?=\s|:):?                                          # [rank0]: of torchrun, [0]: of mpirun
-    | \(((?:\w+[ _:-]?){{1,4}}pid=\d+)[^)\n]{{0,80}}\)                  # (EngineCore_0 pid=71) of vLLM, Ray
+    | \(([^()\n]{{0,60}}pid=\d+)[^)\n]{{0,80}}\)                         # (EngineCore_0 pid=71) of vLLM, Ray
     | ({_LABEL}):(?=\s)                                                 # 3: of srun --label
     | \[?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?
     | \[\d\d:\d\d:\d\d(?:[.,]\d+)?\](?:\s-)?
@@ -41,9 +42,12 @@ _PREFIX = re.compile(
     )[ \t]?""",
     re.VERBOSE,
 )
-_PROGRESS = re.compile(r"^.{0,200}?\[\d+:\d+(?::\d+)?<?[^\]\n]{0,40}(?:it/s|s/it)[^\]\n]{0,40}\]")
+_PROGRESS = re.compile(r"^.{0,200}?\[\d{1,3}:\d{1,3}(?::\d{1,3})?<?[^\]\n]{0,40}(?:it/s|s/it)[^\]\n]{0,40}\]")
 _FRAME = re.compile(r'^\s*File "?([^"\n,]{1,400})"?, line (\d{1,7}), in ([\w<>.]{1,200})$')
-_PYTEST_FRAME = re.compile(r"^([\w./-]{1,400}\.py):(\d{1,7}): (?:in (\w{1,200})|\w*(?:Error|Exception)?$)")
+# pytest (`a.py:4: in f`, `a.py:4: TypeError`), IPython (`File ~/a.py:4, in f(x)`) and rich (`/a.py:4 in f`).
+_SHORT_FRAME = re.compile(
+    r"^\s*(?:File )?([\w~./\\:-]{1,400}\.py):(\d{1,7})(?:,|:)? (?:in ([\w<>.]{1,200})|\w*(?:Error|Exception)?$)"
+)
 _LINKS = ("during handling of the above exception", "the above exception was the direct cause")
 # What torch adds to every error, whatever it was, and to every exit of a distributed program that failed.
 _BOILERPLATE = (
@@ -54,7 +58,7 @@ _BOILERPLATE = (
     "destroy_process_group() was not called before program exit",
 )
 # Parts of paths that are not the user's own code.
-_OTHERS = ("site-packages", "dist-packages", "/lib/python", "\\lib\\", "torch/", "torchinductor_", "<")
+_OTHERS = ("site-packages", "dist-packages", "/lib/python", "\\lib\\", "/torch/", "torchinductor_", "<")
 _SALIENT = re.compile(
     r"error|exception|traceback|warn|cuda|graph|captur|replay|nccl|assert|file \"|^#|skip|stream|memory|hang|watchdog",
     re.IGNORECASE,
@@ -95,9 +99,11 @@ class Log(NamedTuple):
     frames: list[Frame]
     raised: bool
 
-    def own_frame(self) -> Frame | None:
-        """The user's frame nearest to the error that was raised first."""
-        return next((frame for frame in reversed(self.frames) if frame.own and not frame.depth), None)
+    def own_frame(self, place: int | None = None) -> Frame | None:
+        """The user's frame nearest above line `place`; without one, nearest to the last error that was raised first."""
+        first = [frame for frame in self.frames if frame.own and not frame.depth]
+        above = [frame for frame in first if place is None or frame.place <= place]
+        return (above or first)[-1] if first else None
 
     def innermost(self) -> frozenset[int]:
         """Indices of the lines on which the last frame of each traceback stands, of exceptions that were raised first."""
@@ -119,7 +125,7 @@ def decoded(data: bytes) -> str:
     wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     text = data.decode("utf-16" if wide else "utf-8-sig", "replace")
     if not text.strip(" \t\r\n\0"):
-        raise SkillError("the log is empty: paste the error text, pipe it in, or name a file with --file")
+        raise SkillError("the log is empty: give the error text, or the file that holds it")
     odd = len(_CONTROL.findall(_ESCAPE.sub("", text[:200_000]))) + text[:200_000].count("\N{REPLACEMENT CHARACTER}")
     if odd > _BINARY_SHARE * min(len(text), 200_000) + 8:
         raise SkillError("this is binary data, not a log: give the text that the program printed")
@@ -136,11 +142,12 @@ def read(text: str) -> Log:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Numbered lines of bearable length, without colours and what a progress bar overwrote."""
     raw = text.split("\n")
-    for place in range(len(raw)) if len(text) <= _LARGE else _telling(raw):
+    short = len(text) <= _LARGE and len(raw) <= 2 * _ENDS
+    for place in range(len(raw)) if short else _telling(raw):
         line = _ESCAPE.sub("", raw[place]) if "\x1b" in raw[place] else raw[place]
         line = line.rstrip("\r").rpartition("\r")[2]
-        pieces = line.split("\\n") if len(line) > _MAX_LINE and "\\n" in line else [line]
-        for piece in pieces:
+        pieces = line.split("\\n") if line.count("\\n") > 2 else [line]
+        for piece in pieces if len(pieces) <= 2 * _ENDS else pieces[:_ENDS] + pieces[-_ENDS:]:
             for start in range(0, max(len(piece), 1), _MAX_LINE):
                 yield place + 1, _CONTROL.sub(" ", piece[start : start + _MAX_LINE])
 
@@ -148,16 +155,18 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _telling(raw: list[str]) -> list[int]:
     """Of a long log the places of its beginning, of its end, and of what stands around errors in between."""
     head, left = 0, _LARGE // 2
-    while head < len(raw) and left > 0:
+    while head < min(len(raw), _ENDS) and left > 0:
         left -= len(raw[head]) + 1
         head += 1
     tail, left = len(raw), _LARGE // 2
-    while tail > head and left > 0:
+    while tail > max(head, len(raw) - _ENDS) and left > 0:
         tail -= 1
         left -= len(raw[tail]) + 1
     chosen: set[int] = set()
     for place in range(head, tail):
-        if len(chosen) < _MIDDLE and any(mark in raw[place] for mark in _MARKS):
+        if len(chosen) >= _MIDDLE:
+            break
+        if len(raw[place]) > _SHORTEST and any(mark in raw[place] for mark in _MARKS):
             chosen.update(range(max(head, place - _BEFORE), min(tail, place + _AFTER)))
     return [*range(head), *sorted(chosen), *range(tail, len(raw))]
 
@@ -239,11 +248,11 @@ def _chained(lines: list[tuple[int, str]]) -> Iterator[Line]:
 def _frames(lines: list[Line]) -> list[Frame]:
     found = []
     for place, line in enumerate(lines):
-        match = _FRAME.match(line.text) or _PYTEST_FRAME.match(line.text)
+        match = _FRAME.match(line.text) or _SHORT_FRAME.match(line.text)
         if not match:
             continue
         code = lines[place + 1].text.strip()[:200] if place + 1 < len(lines) else ""
         path = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in match[1])
-        own = not any(part in path for part in _OTHERS)
+        own = not any(part in f"/{path.lower()}" for part in _OTHERS)
         found.append(Frame(path, int(match[2]), match[3] or "", "" if _FRAME.match(code) else code, place, line.depth, own))
     return found[:_MAX_FRAMES]

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.corpus import is_cause, is_entry, slug
+from cudagraph_skill.model import SkillError
 
 if TYPE_CHECKING:
     from cudagraph_skill.model import Section, Steps
@@ -48,11 +49,16 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
     """The entries and causes that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
 
     A number or an enum name gives the entry that is named after it first, then others that mention it.
+
+    Raises:
+        SkillError: the name is empty.
     """
     known = [each for each in sections if is_entry(each) or is_cause(each)]
-    wanted = name.strip().strip("`").lower()
+    wanted = name.strip().strip("`").lower().removeprefix("cuda ").removeprefix("error ").strip(": ")
     if len(wanted) > _MAX_CHARACTERS:
         return Missing(f"the name has {len(wanted):,} characters; give an id, a number such as 900 or an enum name")
+    if not wanted:
+        raise SkillError("the name is empty: give an id, a number such as 900 or an enum name")
     found = [each for each in known if each.headings[-1] == wanted]
     coded = [each for each in known if wanted in (code.lower().lstrip("~^") for code in each.errors)]
     if found or coded:

@@ -92,12 +92,14 @@ def contents_json(found: list[Section]) -> str:
 
 
 NOT_OURS = "not a CUDA-graph error as far as this log shows"
+ASK_AGAIN = "if graphs are involved, say so"
 
 
 def verdict(found: Verdict, steps: Steps) -> str:
     """Ranked causes for reading: the first in full, the others as the candidates that they are, the next command last."""
     parts = [_first(found.diagnoses[0])]
-    parts += [_candidate(number, each) for number, each in enumerate(found.diagnoses[1:], 2)]
+    others = [each for each in found.diagnoses[1:] if each.seen or found.decide]  # beside a sure one, no mere neighbours
+    parts += [_candidate(number, each) for number, each in enumerate(others, 2)]
     first, more = found.diagnoses[0], steps.explain(found.diagnoses[0].id)
     if found.where:
         parts.append(f"your code: {found.where}")
@@ -111,7 +113,7 @@ def verdict(found: Verdict, steps: Steps) -> str:
 def _first(each: Diagnosis) -> str:
     lines = [f"1. {each.cause} ({each.confidence} confidence)  {'  '.join(each.see)}", f"   {each.what}"]
     lines += [f"   seen: {place}" for place in each.seen]
-    lines += [f"   fix: {fix}" for fix in (each.here, each.fix) if fix]
+    lines += [f"   fix: {each.here}", f"   in general: {each.fix}"] if each.here else [f"   fix: {each.fix}"]
     return "\n".join(lines)
 
 
