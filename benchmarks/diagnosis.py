@@ -2,7 +2,7 @@
 
     python benchmarks/diagnosis.py                    the table for all logs
     python benchmarks/diagnosis.py --split test       only those that were not looked at while the engine was tuned
-    python benchmarks/diagnosis.py --check            exit 1 if the engine falls below a floor in floors.yaml
+    python benchmarks/diagnosis.py --split test --check   exit 1 if the engine falls below a floor in floors.yaml
     python benchmarks/diagnosis.py --misses           what was named instead
 
 Each case of `logs.yaml` is made after a public report: the program's own messages as they were printed, what the reporter said

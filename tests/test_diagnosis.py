@@ -84,6 +84,7 @@ def test_frames_flags_and_plain_words_decide(text: str, cause: str, index: Table
         "ValueError: Tensor Tensor('dense/Sigmoid:0') is not an element of this graph.",
         "RuntimeError: Trying to backward through the graph a second time, but the saved tensors have been freed.",
         "ModuleNotFoundError: No module named 'torch'",
+        "Namespace(enable_cuda_graph=False)\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         "hello",
     ],
 )

@@ -42,6 +42,9 @@ _FIELD = """cuda graph | cuda-graph | cuda_graph | cudagraph | cuda.graph | hipg
  | enforce-eager | enforce_eager | full_and_piecewise | piecewise graph | full_iteration | graph pool | graph replay
  | graph_replay | graph.replay | g.replay | graphs on | graphs off | graphs enabled | graphs disabled | during capture
  | captured in a graph | capture the graph | capturable"""
+# Settings that switch graphs off: a log that prints them speaks of graphs, but not of a graph's error.
+_OFF = """enable_cuda_graph=false | use_cuda_graph=false | cuda_graph=false | cuda_graph_impl='none' | cuda_graph_impl=none
+ | disable_cuda_graph=true"""
 # A word of a pair's first half beside one of its second place it too, where no phrase of _ELSEWHERE stands there.
 _PAIRS = (
     (
@@ -183,6 +186,8 @@ def diagnose(text: str, index: Table) -> Verdict:
 
 def _is_ours(text: str) -> bool:
     """Whether a log speaks of CUDA graphs at all."""
+    for setting in _phrases(_OFF):
+        text = text.replace(setting, " ")
     if _has(text, _FIELD):
         return True
     beside = any(_has(text, one) and _has(text, other) for one, other in _PAIRS)
@@ -195,7 +200,11 @@ def _suffices(log: logs.Log, evidence: dict[str, list[Evidence]]) -> bool:
 
 
 def _has(text: str, phrases: str) -> bool:
-    return any(" ".join(phrase.split()) in text for phrase in phrases.split("|"))
+    return any(phrase in text for phrase in _phrases(phrases))
+
+
+def _phrases(text: str) -> list[str]:
+    return [" ".join(phrase.split()) for phrase in text.split("|")]
 
 
 def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> dict[str, Matched]:

@@ -163,10 +163,9 @@ def _telling(raw: list[str]) -> list[int]:
         tail -= 1
         left -= len(raw[tail]) + 1
     chosen: set[int] = set()
-    for place in range(head, tail):
-        if len(chosen) >= _MIDDLE:
-            break
-        if len(raw[place]) > _SHORTEST and any(mark in raw[place] for mark in _MARKS):
+    long = (place for place, line in enumerate(raw) if len(line) > _SHORTEST)
+    for place in long:
+        if len(chosen) < _MIDDLE and head <= place < tail and any(mark in raw[place] for mark in _MARKS):
             chosen.update(range(max(head, place - _BEFORE), min(tail, place + _AFTER)))
     return [*range(head), *sorted(chosen), *range(tail, len(raw))]
 
