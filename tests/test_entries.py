@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -161,6 +162,22 @@ def test_the_real_output_of_each_failure_leads_to_its_entry(index: Table, eviden
             if not found or found[0].id != entry.id:
                 wrong[entry.id] = [(each.id, each.cause) for each in found]
     assert wrong == {}
+
+
+def test_the_table_is_kept_and_a_damaged_one_is_made_again(cache: Path) -> None:
+    made = entries.open_table(ROOT)
+    (kept,) = cache.iterdir()
+    whole = kept.read_bytes()
+    for damage in (b"", whole[:1000], b"not a pickle", pickle.dumps(1)):
+        kept.write_bytes(damage)
+        assert entries.open_table(ROOT) == made
+        assert kept.read_bytes() == whole
+    assert [path.name for path in cache.iterdir()] == [kept.name]
+
+
+def test_a_table_is_made_where_none_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDAGRAPH_SKILL_CACHE", "/proc/nowhere")
+    assert len(entries.open_table(ROOT).causes) > 50
 
 
 def test_no_evidence_names_a_place_of_the_machine_it_ran_on() -> None:

@@ -53,13 +53,12 @@ _PAIRS = (
     ),
     (
         "graph",
-        "eager | warm-up | warmup | static | decode | serving | sleep | reload | offload | step | microbatch | micro-batch",
+        "eager | warm-up | warmup | decode | serving | sleep | reload | offload | microbatch | micro-batch",
     ),
 )
 _ELSEWHERE = """graph break | torch.export | torch._export | make_fx | symbolic_trace | capture_scalar_outputs | video | camera
  | packet | screen | experience replay | replay buffer | session replay | has been freed | have already been freed
  | autograd graph | computation graph | computational graph | knowledge graph | graph neural | tf.function | .pb"""
-
 
 _PATH = re.compile(r"[\w./@+~][\w./@+~-]{0,199}")  # what can stand in a command without quotes, and is no option
 _NUMBER = Phrase("", (("",),))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 FORMAT = 5  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
+_KEPT = 8  # tables in the cache folder, for checkouts and versions that take turns
 REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
 
 _FIELD = re.compile(r"^- \*\*(Seen as|Raised by|Causes|Tell it by|Fix|Check|See|Proof|Next)\*\*:?", re.MULTILINE)
@@ -231,3 +232,5 @@ def _keep(made: Table, path: Path) -> None:
     except OSError:  # a full disk: what was begun must not stay there
         os.unlink(name)  # noqa: PTH108 - as above
         raise
+    for older in sorted(path.parent.glob("errors-*"), key=lambda each: each.stat().st_mtime)[:-_KEPT]:
+        older.unlink(missing_ok=True)

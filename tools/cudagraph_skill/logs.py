@@ -25,6 +25,7 @@ _BINARY_SHARE = 0.05
 _MAX_FRAMES = 400
 _FRAME_LINES = 4  # file and function, source, marks under it (Python 3.11 and newer), of a statement that goes on
 
+_DIGITS = re.compile(r"\d+")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LABEL = r"rank\s?\d+|default\d+|node\d+|\d+"
@@ -205,9 +206,6 @@ def _unique(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
             if not form.startswith(("During handling", "The above exception", "Traceback (most recent")):
                 seen.add(form)
     return kept
-
-
-_DIGITS = re.compile(r"\d+")
 
 
 def _limited(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
