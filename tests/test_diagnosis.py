@@ -66,6 +66,7 @@ def test_one_message_has_as_many_causes_as_the_lines_that_raise_it(line: str, ca
             "after load_state_dict into new tensors the captured graph still answers with the old weights",
             "static-input-reassigned",
         ),
+        ("right for the first batch, then the same output for every batch after capture", "host-value-frozen"),
         ("training is done, then it hangs in destroy_process_group; cuda graphs are on", "graph-alive-at-nccl-destroy"),
         ("reduce-overhead gives no speedup at batch size 4096, gpu utilization is 99 % anyway", "no-speedup-gpu-bound"),
     ],

@@ -49,7 +49,8 @@ _OFF = """enable_cuda_graph=false | use_cuda_graph=false | cuda_graph=false | cu
 _PAIRS = (
     (
         "captur | replay | graphed",
-        "graph | stream | eager | warm-up | warmup | decode | kernel | optimizer | training step | backward | invalidat",
+        "graph | stream | eager | warm-up | warmup | decode | kernel | optimizer | training step | backward | invalidat | batch"
+        " | output | tensor | gpu | cuda",
     ),
     (
         "graph",
@@ -57,8 +58,9 @@ _PAIRS = (
     ),
 )
 _ELSEWHERE = """graph break | torch.export | torch._export | make_fx | symbolic_trace | capture_scalar_outputs | video | camera
- | packet | screen | experience replay | replay buffer | session replay | has been freed | have already been freed
- | autograd graph | computation graph | computational graph | knowledge graph | graph neural | tf.function | .pb"""
+ | packet | screen | desktop | nvenc | experience replay | replay buffer | replaybuffer | replay_buffer | session replay
+ | has been freed | have already been freed | autograd graph | computation graph | computational graph | knowledge graph
+ | graph neural | tf.function | .pb"""
 
 _PATH = re.compile(r"[\w./@+~][\w./@+~-]{0,199}")  # what can stand in a command without quotes, and is no option
 _NUMBER = Phrase("", (("",),))
