@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.model import Section
 
-FORMAT = 5  # raise it when the table's form changes: older ones are then made again
+FORMAT = 6  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
 _KEPT = 8  # tables in the cache folder, for checkouts and versions that take turns
@@ -197,9 +197,11 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _command(markdown: str) -> str:
-    """The first code span of a bullet, where it is something that a shell runs."""
+    """The first code span of a bullet, where it is something that a shell runs; to run it again, with what to change first."""
     found = re.search(r"(`+)(.+?)\1", markdown)
     command = found[2].strip() if found else ""
+    if command == "python FILE":
+        return _plain(markdown)
     return command if _RUNS.match(command) else ""
 
 
