@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
-from cudagraph_skill.model import SkillError, Steps
+from cudagraph_skill.model import SkillError, Steps, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -357,8 +357,7 @@ def _say(sentence: str) -> None:
     """One message on stderr. What a user typed may stand in it, so nothing in it can steer the terminal."""
     if sys.stderr is None:  # print() would take stdout instead
         return
-    shown = "".join(char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in sentence)
-    print(shown, file=sys.stderr)
+    print("\n".join(map(printable, sentence.split("\n"))), file=sys.stderr)
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,15 +76,11 @@ class Line(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A stack frame: `own` where the file is not an installed library's, `code` the source line if the log shows it.
-
-    `place` is the index of its line in the log, `depth` that line's.
-    """
+    """A stack frame: `place` is the index of its line in the log, `own` says that the file is no installed library's."""
 
     path: str
     line: int
     function: str
-    code: str
     place: int
     depth: int
     own: bool
@@ -248,8 +244,7 @@ def _frames(lines: list[Line]) -> list[Frame]:
         match = _FRAME.match(line.text) or _SHORT_FRAME.match(line.text)
         if not match:
             continue
-        code = lines[place + 1].text.strip()[:200] if place + 1 < len(lines) else ""
-        path = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in match[1])
+        path = printable(match[1])
         own = not any(part in f"/{path.lower()}" for part in _OTHERS)
-        found.append(Frame(path, int(match[2]), match[3] or "", "" if _FRAME.match(code) else code, place, line.depth, own))
+        found.append(Frame(path, int(match[2]), match[3] or "", place, line.depth, own))
     return found[:_MAX_FRAMES]

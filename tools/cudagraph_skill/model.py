@@ -16,6 +16,11 @@ class SkillError(Exception):
         self.exit_code = exit_code
 
 
+def printable(text: str) -> str:
+    """`text` with nothing in it that steers a terminal; a newline is not printable either."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
 class Section(NamedTuple):
     """One heading of a Markdown file with the text below it, up to the next heading.
 
