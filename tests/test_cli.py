@@ -279,10 +279,30 @@ def test_explain_knows_causes(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out)["path"] == "references/causes-capture.md"
 
 
-def test_explain_of_what_is_not_there_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = _skill("explain", "nccl-watchdogs", capsys=capsys)
+@pytest.mark.parametrize("name", ["CG201", "device-value-read", "cg201-device-value-read", "CG201 device-value-read"])
+def test_explain_knows_hazards(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("explain", name, capsys=capsys)
+    assert code == 0
+    assert out.startswith("references/hazards.md:")
+    assert out.splitlines()[0].endswith("> CG201 device-value-read")
+    assert "**Fix**" in out
+
+
+def test_explain_of_a_name_that_a_cause_and_a_hazard_share_shows_the_cause_and_names_the_hazard(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, out, _ = _skill("explain", "unregistered-generator", capsys=capsys)
+    assert out.startswith("references/causes-capture.md:")
+    assert out.splitlines()[-1] == "also: skill explain CG604"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("nccl-watchdogs", "nccl-watchdog"), ("CG2011", "CG201"), ("device-value-reads", "device-value-read")]
+)
+def test_explain_of_what_is_not_there_names_the_nearest(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("explain", name, capsys=capsys)
     assert (code, out) == (1, "")
-    assert "nearest: nccl-watchdog" in err
+    assert near in err.partition("nearest: ")[2]
 
 
 def test_bytes_that_are_no_text_in_a_question_are_overlooked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,7 +318,7 @@ def test_what_a_user_typed_cannot_steer_the_terminal(capsys: pytest.CaptureFixtu
 
 def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
     assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
-    commands = ("search", "read", "errors", "explain", "serve", "completion")
+    commands = ("search", "read", "errors", "explain", "check", "serve", "completion")
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):
         code, out, _ = _skill(*arguments, capsys=capsys)
         assert code == 0
@@ -370,6 +390,21 @@ def test_launchers_work_from_any_folder_and_through_a_link(tmp_path: Path) -> No
         )
         assert done.returncode == 0
         assert b"Traceback" not in done.stderr
+
+
+def test_a_log_leads_to_the_static_check_of_its_frame_by_a_command_that_works(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("class Net:\n    def forward(self, x):\n        return x / x.max().item()\n")
+    log = (
+        'Traceback (most recent call last):\n  File "net.py", line 3, in forward\n    return x / x.max().item()\n'
+        "torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing\n"
+    )
+    launcher = [sys.executable, str(ROOT / "tools" / "errors.py")]
+    done = subprocess.run(launcher, input=log, cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = done.stdout.splitlines()[-1].removeprefix("next: ").split()
+    assert command == ["python", f"{ROOT}/tools/check.py", "net.py:Net.forward"]
+    done = subprocess.run([sys.executable, *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.startswith("net.py:3:20: CG201 error ")
 
 
 def test_a_bare_clone_says_what_is_missing_and_how_to_grep() -> None:

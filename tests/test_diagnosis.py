@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 from cudagraph_skill import render
@@ -28,7 +30,9 @@ Traceback (most recent call last):
     with torch.cuda.graph(graph):
 {PREVIOUS}
 """
-STEPS = Steps(read=str, turn=str, ask=str, explain=lambda name: f"explain {name}")
+STEPS = Steps(
+    read=str, turn=str, ask=str, explain=lambda name: f"explain {name}", check=lambda target: f"python tools/check.py {target}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +112,9 @@ def test_an_answer_names_the_entry_the_place_and_the_next_command(index: Table) 
         path, line = place.split(":")
         text = (skill_root() / path).read_text().splitlines()[int(line) - 1]
         assert text in {f"### {first.id}", f"### {first.cause}"}
-    assert "train.py" in first.next
-    assert "FILE" not in first.next
+    assert first.target == "net.py:forward"
+    assert render.verdict(found, STEPS).endswith("\nnext: python tools/check.py net.py:forward")
+    assert json.loads(render.verdict_json(found, STEPS))["diagnoses"][0]["next"] == "python tools/check.py net.py:forward"
 
 
 def test_confidence_falls_where_candidates_are_close_and_says_what_would_decide(index: Table) -> None:
@@ -182,16 +187,68 @@ def test_a_failure_is_found_wherever_it_stands_in_five_megabytes(place: int, ind
     assert _causes(text, index)[0] == "sync-op-during-capture"
 
 
+ELSEWHERE = ("/elsewhere/payload.py", "-rf.py", "~/a.py", "a b.py", "../a.py", "a.py;ls.py")
+
+
 def test_a_command_is_filled_with_a_file_that_a_log_may_name(index: Table) -> None:
-    message = "CUDA error: dependency created on uncaptured work in another stream"
+    message = f"triton/runtime/autotuner.py in do_bench: {NOT_PERMITTED}"
     trace = 'Traceback (most recent call last):\n  File "{path}", line 5, in <module>\n    step()\n' + message
-    assert "train.py" in diagnose(trace.format(path="train.py"), index).diagnoses[0].next
-    for path in ("/elsewhere/payload.py", "-rf", "~/a.py", "a b.py", "../a.py", "a.py;ls"):
+    assert "python train.py" in diagnose(trace.format(path="train.py"), index).diagnoses[0].next
+    for path in ELSEWHERE:
         found = diagnose(trace.format(path=path), index).diagnoses[0].next
         assert path not in found
         assert "FILE" in found
     for cause in index.causes.values():
         assert "CUDA_LOG_/" not in cause.check
+
+
+NET = """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x / x.max().item()
+
+class Head(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+def main():
+    with torch.cuda.graph(graph):
+        y = static.item()
+"""
+
+
+@pytest.fixture
+def _net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(NET)
+
+
+@pytest.mark.usefixtures("_net")
+@pytest.mark.parametrize(
+    ("frame", "message", "target"),
+    [
+        ("5, in forward\n    x.max().item()", NOT_PERMITTED, "net.py:Net.forward"),
+        ("13, in main\n    y = static.item()", NOT_PERMITTED, "net.py"),  # it makes the capture
+        ("12, in gone\n    with torch.cuda.graph(graph):", "CUDA error: capturing stream has unjoined work", "net.py"),
+        ("5, in <module>\n    x.max().item()", NOT_PERMITTED, "net.py"),
+        ("99, in forward\n    x.max().item()", NOT_PERMITTED, "net.py"),  # the file has changed, and two go by that name
+        ("5, in forward\n    out.sum()", "accessing tensor output of CUDAGraphs that has been overwritten", "net.py"),
+    ],
+)
+def test_the_static_check_is_given_the_code_of_the_frame(frame: str, message: str, target: str, index: Table) -> None:
+    trace = f'Traceback (most recent call last):\n  File "net.py", line {frame}\nRuntimeError: {message}'
+    first = diagnose(trace, index).diagnoses[0]
+    assert (first.target, first.next) == (target, "")
+
+
+def test_the_static_check_is_given_no_file_of_elsewhere(index: Table) -> None:
+    for path in ELSEWHERE:
+        trace = f'Traceback (most recent call last):\n  File "{path}", line 5, in f\n    x.item()\n{NOT_PERMITTED}'
+        for each in diagnose(trace, index).diagnoses:
+            assert each.target in {"", "FILE:FUNCTION"}
+            assert path not in each.next
 
 
 @pytest.mark.parametrize("text", ["CUDA error 906", "Cuda failure 901 'operation failed'", "graph capture failed, code: 904"])

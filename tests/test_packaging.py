@@ -87,10 +87,11 @@ def test_the_version_is_the_same_everywhere() -> None:
 LAYERS = [
     {"__init__", "model"},
     {"paths", "logs"},
+    {"check"},
     {"corpus", "terms"},
     {"passages", "ranking", "reading", "entries"},
     {"search", "diagnosis"},
-    {"render"},
+    {"render", "findings"},
     {"app", "cli"},
     {"__main__"},
 ]
@@ -116,6 +117,22 @@ def test_each_module_imports_only_from_layers_below_it() -> None:
             if name in rank and rank[name] >= rank[path.stem] and name not in {path.stem, "app"} and path.stem != "__init__"
         }
         assert wrong == set(), path
+
+
+def test_the_checker_imports_only_nouns_and_itself() -> None:
+    for path in (ROOT / "tools/cudagraph_skill/check").glob("*.py"):
+        assert _imports(path) <= {"check", "model", "paths"}, path
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert {name.split(".")[0] for name in names} <= {*sys.stdlib_module_names, "cudagraph_skill"}, path
+
+
+def test_checking_imports_no_slow_module() -> None:
+    slow = "{'asyncio', 'concurrent.futures', 'dataclasses', 'inspect', 'tomllib', 'tempfile', 'tokenize', 'yaml'}"
+    code = f"import sys; from cudagraph_skill import check, cli, findings; print(*{slow} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
+    assert done.stdout == "\n"
 
 
 def test_searching_imports_no_heavy_package_of_others() -> None:

@@ -16,6 +16,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 ROOT = Path(__file__).resolve().parent.parent
+STEP = "def step(x):\n    return x * 2\n"
 
 
 def _ask(call: Any, server: Any = None, **options: Any) -> Any:
@@ -36,9 +37,13 @@ def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> 
     assert set(passages[0]) == {"path", "heading", "lines", "text", "score"}
 
 
+def test_instructions_name_every_tool() -> None:
+    assert all(f"`{name}`" in app.INSTRUCTIONS for name in ("search", "read", "errors", "check", "explain"))
+
+
 def test_tools_are_read_only_and_typed() -> None:
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools()).tools}
-    assert set(tools) == {"search", "read", "errors", "explain"}
+    assert set(tools) == {"search", "read", "errors", "explain", "check"}
     for tool in tools.values():
         assert tool.annotations.read_only_hint
         assert not tool.annotations.destructive_hint
@@ -67,6 +72,19 @@ def test_errors_names_causes_in_text_and_as_data() -> None:
     assert result.structured_content["sections"][0]["heading"].endswith("capture-unjoined-work")
 
 
+@pytest.mark.parametrize("name", ["CG201", "device-value-read", "cg201-device-value-read"])
+def test_explain_knows_hazards(name: str) -> None:
+    (part,) = _ask(lambda client: client.call_tool("explain", {"name": name})).structured_content["sections"]
+    assert part["path"] == "references/hazards.md"
+    assert part["heading"].endswith("CG201 device-value-read")
+
+
+def test_a_diagnosis_leads_to_the_static_check_of_the_users_frame() -> None:
+    log = 'File "net.py", line 3, in step\n    x.item()\nCUDA error: operation not permitted when stream is capturing'
+    result = _ask(lambda client: client.call_tool("errors", {"log": f"Traceback (most recent call last):\n  {log}"}))
+    assert result.structured_content["diagnoses"][0]["next"] == 'check(path="net.py:step")'
+
+
 def test_a_log_of_another_field_is_an_empty_answer_and_no_error() -> None:
     result = _ask(lambda client: client.call_tool("errors", {"log": "ModuleNotFoundError: No module named 'numpy'"}))
     assert not result.is_error
@@ -81,9 +99,32 @@ def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:
     assert "nothing found" in result.content[0].text
 
 
+def test_check_reads_a_file_and_pasted_source_alike(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(STEP)
+    for arguments in ({"path": str(path), "function": "step"}, {"path": f"{path}:step"}, {"source": STEP, "function": "step"}):
+        result = _ask(lambda client, arguments=arguments: client.call_tool("check", arguments))
+        data = result.structured_content
+        assert not result.is_error, result.content[0].text
+        assert [region["name"] for region in data["regions"]] == ["step"]
+        assert data["verdict"] == "clean"
+        assert data["next"].startswith("read(ref=")
+        assert data["summary"] in result.content[0].text
+
+
+def test_check_of_what_is_no_python_says_where_and_does_not_fail() -> None:
+    result = _ask(lambda client: client.call_tool("check", {"source": "def step(:"}))
+    assert result.structured_content["verdict"] == "unread"
+    assert "<source>:1:" in result.content[0].text
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "says"),
     [
+        ("check", {}, "path or source"),
+        ("check", {"path": "a.py", "source": "x"}, "not both"),
+        ("check", {"path": "nowhere.py"}, "no such file"),
+        ("check", {"source": STEP, "function": "stop"}, "did you mean `step`"),
         ("search", {"question": " "}, "empty"),
         ("search", {"question": "x" * 10**6}, "characters"),
         ("search", {}, "question"),
@@ -91,6 +132,7 @@ def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:
         ("errors", {"log": " \n"}, "the log is empty"),
         ("errors", {"log": "\x01\x02\x03" * 99}, "binary data"),
         ("explain", {"name": "capture-unjoined"}, "nearest: capture-unjoined-work"),
+        ("explain", {"name": "CG2011"}, "CG201, "),
         ("read", {"ref": "nowhere.md"}, "no file or heading"),
         ("read", {"ref": "../../etc/passwd"}, "no file or heading"),
     ],

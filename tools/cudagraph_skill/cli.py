@@ -8,11 +8,13 @@ import io
 import os
 import shlex
 import sys
+from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
-from cudagraph_skill.model import SkillError, Steps, printable
+from cudagraph_skill.model import Report, SkillError, Steps, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,17 +61,18 @@ def parser() -> argparse.ArgumentParser:
     _add_read(commands)
     _add_errors(commands)
     _add_explain(commands)
+    _add_check(commands)
     _add_serve(commands)
     _add_completion(commands)
     return top
 
 
-def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str, example: str) -> _Parser:
+def _add(commands: argparse._SubParsersAction[_Parser], name: str, text: str, example: str, codes: str = EXIT_CODES) -> _Parser:
     return commands.add_parser(
         name,
         help=text,
         description=text[0].upper() + text[1:] + ".",
-        epilog=f"{example}\n\n{EXIT_CODES}",
+        epilog=f"{example}\n\n{codes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
@@ -125,13 +128,43 @@ def _add_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
     new = _add(
         commands,
         "explain",
-        "print what is known about one error or cause",
+        "print what is known about one error, cause or hazard",
         "example: skill explain 906\n         skill explain cudaErrorStreamCaptureUnjoined\n"
-        "         skill explain nccl-watchdog",
+        "         skill explain nccl-watchdog\n         skill explain CG201",
     )
-    new.add_argument("name", metavar="ID|NUMBER|ENUM", help="an id that `skill errors` printed, CUDA's number or enum name")
+    new.add_argument(
+        "name", metavar="ID|NUMBER|ENUM", help="an id that `skill errors` or `skill check` printed, CUDA's number or enum name"
+    )
     new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
     new.set_defaults(run=_explain, corpus=None)
+
+
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "check",
+        "read Python source and name the lines that break, or silently spoil, a CUDA graph capture",
+        "example: skill check train.py:step\n"
+        "         skill check src/ --ignore CG1\n"
+        "         git show HEAD:model.py | skill check - --function Model.forward\n\n"
+        "a comment allows a line: `# cg: allow CG201 - reason`, at its end or alone above it; on a `def` the whole function",
+        "exit codes: 0 nothing that breaks a capture, 1 errors or warnings, 2 the command was not understood, or a file is no\n"
+        "Python, 3 this machine lacks something it needs",
+    )
+    new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]|FOLDER", help="what to read; - reads source from stdin")
+    new.add_argument("--function", metavar="NAME", help="the captured function or method, as NAME or CLASS.NAME")
+    new.add_argument("--all", action="store_true", help="take every forward and top-level function as captured")
+    new.add_argument("--select", action="append", metavar="IDS", help="report these hazards only, for example CG2,CG301")
+    new.add_argument("--ignore", action="append", metavar="IDS", help="do not report these")
+    new.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files and folders of this name or path")
+    new.add_argument(
+        "--output-format", choices=("full", "concise", "json", "github", "sarif"), default="full", help="default: full"
+    )
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    change = new.add_mutually_exclusive_group()
+    change.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
+    change.add_argument("--fix", action="store_true", help="correct in the files what can be corrected mechanically")
+    new.set_defaults(run=_check)
 
 
 def _add_corpus(new: _Parser) -> None:
@@ -233,7 +266,7 @@ def _ends(file: BinaryIO) -> bytes:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from cudagraph_skill import reading, render
+    from cudagraph_skill import corpus, reading, render
 
     found = reading.explain(_index(args).sections(), args.name, _steps(args))
     if isinstance(found, reading.Missing):
@@ -246,8 +279,98 @@ def _explain(args: argparse.Namespace) -> int:
         return 0
     print(render.section(found[0], _colour()))
     for other in found[1:]:
-        print(f"also: {_steps(args).explain(other.headings[-1])}")
+        print(f"also: {_steps(args).explain(corpus.names(other)[0])}")
     return 0
+
+
+_STDIN = "<stdin>"
+
+
+def _check(args: argparse.Namespace) -> int:
+    from cudagraph_skill import findings
+    from cudagraph_skill.check.source import lines_of
+
+    form = "json" if args.json else args.output_format
+    pasted = _pasted(args)
+    report = _report(args, pasted)
+    differences = ""
+    if args.diff or args.fix:
+        differences, report = _mended(args, report, pasted)
+        if differences and form in ("full", "concise", "github"):
+            print(differences)
+    lines = cache(lambda path: lines_of(path, pasted if path == _STDIN else None))
+    if form not in ("json", "sarif"):
+        for note in report.notes:
+            _say(note)
+    if form in ("json", "sarif") or not (args.diff and differences):
+        print(findings.written(report, form, findings.Reader(_steps(args), lines, _colour()), differences))
+    return findings.exit_code(report, {each.partition(":")[0] for each in args.targets})
+
+
+def _pasted(args: argparse.Namespace) -> bytes | None:
+    """The source on standard input, if that is what is to be read; `args` then has the function that was named."""
+    if not args.targets:
+        raise SkillError("skill check: name what to read: FILE, FILE:FUNCTION, a folder, or - for standard input")
+    if args.function is not None and len(args.targets) > 1:
+        raise SkillError("skill check: --function is for one file; with several, write FILE:FUNCTION")
+    if not any(each == "-" or each.startswith("-:") for each in args.targets):
+        if args.function is not None:
+            args.targets = [f"{args.targets[0]}:{args.function}"]
+        return None
+    if len(args.targets) > 1:
+        raise SkillError("skill check: - reads the source from standard input, so no file may stand beside it")
+    args.function = args.targets[0][2:] or args.function
+    if args.fix:
+        raise SkillError("skill check: --fix changes files, and standard input is none; --diff shows what it would change")
+    if sys.stdin is None:
+        raise SkillError("skill check: - reads the source from standard input, which is closed")
+    if sys.stdin.isatty():
+        _say("paste the source, then press Ctrl-D")
+    return sys.stdin.buffer.read((16 << 20) + 1)
+
+
+def _report(args: argparse.Namespace, pasted: bytes | None) -> Report:
+    """What the checker says about all targets, each read with the settings of its own project."""
+    from cudagraph_skill.check import check_paths, check_text
+    from cudagraph_skill.check.settings import Options, settings
+    from cudagraph_skill.check.source import decoded
+    from cudagraph_skill.check.targets import split
+
+    def options(path: str) -> Options:
+        said = Options(tuple(args.select or ()), tuple(args.ignore or ()), tuple(args.exclude or ()), args.all)
+        return settings(Path(path), said)
+
+    if pasted is not None:
+        return check_text(decoded(pasted).text, _STDIN, args.function, options("."))
+    groups: dict[Options, list[str]] = {}
+    for target in args.targets:
+        groups.setdefault(options(split(target).path), []).append(target)
+    reports = [check_paths(targets, each) for each, targets in groups.items()]
+    return Report(*(list(chain.from_iterable(same)) for same in zip(*reports, strict=True)))
+
+
+def _mended(args: argparse.Namespace, report: Report, pasted: bytes | None) -> tuple[str, Report]:
+    """The diff of what is corrected mechanically, and, where that was written, what a second reading finds."""
+    from cudagraph_skill.check import fixes
+
+    notes: list[str] = []
+    patches = fixes.patches(report, notes, {} if pasted is None else {_STDIN: pasted})
+    for note in notes:
+        _say(note)
+    if args.fix:
+        for each in patches:
+            fixes.apply(each)
+        report = _report(args, pasted) if patches else report
+    places = sum(each.edits for each in patches)
+    if not patches:
+        _say("nothing here is corrected mechanically")
+    elif args.fix:
+        _say(f"corrected {places} place{'s' * (places != 1)} in {', '.join(each.path for each in patches)}")
+    else:
+        _say(f"{places} place{'s' * (places != 1)} would change; --fix instead of --diff changes the files")
+    if any(each.left for each in patches):
+        _say("some corrections overlap with these: run this again for them")
+    return "\n".join(map(fixes.diff, patches)), report
 
 
 def _steps(args: argparse.Namespace) -> Steps:
@@ -263,6 +386,7 @@ def _steps(args: argparse.Namespace) -> Steps:
         turn=lambda page: f"{_program('search')} {again} --page {page}{own}",
         ask=lambda question: f"{_program('search')} {shlex.quote(question)}",
         explain=lambda name: f"{_program('explain')} {shlex.quote(name)}",
+        check=lambda target: f"{_program('check')} {shlex.quote(target)}",
     )
 
 
@@ -380,6 +504,9 @@ def _refuse(unknown: list[str], args: argparse.Namespace, command: _Parser) -> N
     if args.command == "search" and not near:
         args.question = [*args.question, *unknown]
         return
+    if args.command == "check" and unknown[0].startswith("-:"):  # standard input and a function of it
+        args.targets = [*args.targets, *unknown]
+        return
     if not unknown[0].startswith("-"):
         raise SkillError(f"skill {args.command}: `{unknown[0]}` is one argument too many; see `skill {args.command} --help`")
     hint = f"did you mean {near[0]}?" if near else f"see `skill {args.command} --help`"
@@ -404,7 +531,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except SkillError as error:
         _say(str(error))
-        if "--json" in arguments:
+        if "--json" in arguments or "--output-format=json" in arguments or ("--output-format", "json") in pairwise(arguments):
             from cudagraph_skill import render
 
             print(render.error_json(str(error)))

@@ -180,6 +180,17 @@ def is_cause(section: Section) -> bool:
     return section.path.startswith("references/causes-") and section.level == 3
 
 
+def is_hazard(section: Section) -> bool:
+    """Whether a section is a hazard of the static check: its heading is an id and a name, `CG201 device-value-read`."""
+    return section.path == "references/hazards.md" and section.level == 3
+
+
+def names(section: Section) -> tuple[str, ...]:
+    """What one may call an entry, a cause or a hazard, the shortest first."""
+    heading = section.headings[-1]
+    return (*heading.split(), slug(heading)) if is_hazard(section) else (heading,)
+
+
 def slug(heading: str) -> str:
     """The anchor that GitHub gives a heading, for example `torchcudagraph-capture-a-block`."""
     kept = re.sub(r"[^\w\- ]", "", heading.lower())

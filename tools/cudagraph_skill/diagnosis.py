@@ -21,7 +21,8 @@ from math import exp
 from typing import NamedTuple
 
 from cudagraph_skill import logs, terms
-from cudagraph_skill.entries import REACH, Entry, Phrase, Table
+from cudagraph_skill.check.targets import at_line, drives_graph
+from cudagraph_skill.entries import REACH, Cause, Entry, Phrase, Table
 from cudagraph_skill.model import Diagnosis, Verdict, printable
 
 _MESSAGE, _SPECIFIC, _INNER = 5.0, 1.1, 1.4  # points of a message; told apart by a second phrase; in the innermost frame
@@ -261,7 +262,11 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
     for each in _speaking(case, slug):
         quotes.setdefault(each.found.place, each.found.quote)
     confidence = _confidence(case.totals, slug)
+    frame = _frame(case, slug)
+    target = _target(case.log, frame, cause) if cause.in_source else ""
     command = entry.next if entry and confidence == "low" and entry.next else cause.check
+    if cause.in_source and not command:
+        target = target or "FILE:FUNCTION"
     return Diagnosis(
         id=entry.id if entry else slug,
         cause=slug,
@@ -271,7 +276,8 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         fix=cause.fix,
         confidence=confidence,
         see=tuple(f"{each.path}:{each.line}" for each in (entry, cause) if each),
-        next=_filled(command, case.log, _frame(case, slug)),
+        next="" if target else _filled(command, case.log, frame),
+        target=target,
     )
 
 
@@ -322,6 +328,18 @@ def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
         script = log.script()
         path = script.path if script and _is_here(script.path) else ""
     return _FILE.sub(path, command) if _PATH.fullmatch(path) else command
+
+
+def _target(log: logs.Log, frame: logs.Frame | None, cause: Cause) -> str:
+    """What the static check can read of a frame, "" where there is none that may be named in a command.
+
+    What goes wrong at replay is noticed outside of the captured code: then it is the file, which says what it captures.
+    """
+    if not frame or not frame.path.endswith(".py") or not _PATH.fullmatch(frame.path) or not _is_here(frame.path):
+        return ""
+    statement = log.lines[frame.place + 1].text if frame.place + 1 < len(log.lines) else ""
+    outside = cause.path.endswith("causes-replay.md") or drives_graph(statement)
+    return frame.path if outside else at_line(frame.path, frame.line, frame.function)
 
 
 def _is_here(path: str) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.model import Section
 
-FORMAT = 6  # raise it when the table's form changes: older ones are then made again
+FORMAT = 7  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
 _KEPT = 8  # tables in the cache folder, for checkouts and versions that take turns
@@ -42,6 +42,7 @@ _FENCE = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _RUNS = re.compile(
     r"(?:[A-Z][A-Z0-9_]*=\S* )*(?:python|grep|timeout|nsys|ncu|compute-sanitizer|nvidia-smi|dmesg|py-spy|pip|ps|env)\b"
 )
+_READS = "`skill check FILE:FUNCTION`"  # in a Check: the static check finds this cause in the source
 _ENUM = re.compile(r"\d{1,4}|cuda\w+|CUDA_ERROR_\w+")
 
 
@@ -76,7 +77,8 @@ class Cause(NamedTuple):
     """Why something goes wrong: `tells` are points (their unit is explained in `diagnosis`) with a phrase.
 
     `words` are those in which people describe it, each with what it says for this cause (the logarithm of how much oftener it
-    stands there than in the descriptions of all causes); `rest` is that for a word that never stands there.
+    stands there than in the descriptions of all causes); `rest` is that for a word that never stands there. `in_source` is
+    whether the static check finds it in the user's source.
     """
 
     slug: str
@@ -89,6 +91,7 @@ class Cause(NamedTuple):
     tells: tuple[tuple[int, Phrase], ...]
     words: dict[str, float]
     rest: float
+    in_source: bool
 
 
 class Table(NamedTuple):
@@ -171,6 +174,7 @@ def _cause(section: Section, described: dict[str, float], spoken: dict[str, floa
     fields = _fields(section.text)
     share = _PRIOR / sum(spoken.values())  # of a word's count everywhere: what every cause is taken to have said
     size = 1 + sum(described.values()) / _PRIOR
+    check, in_source, other = fields.get("Check", "").partition(_READS)
     return Cause(
         slug=section.headings[-1],
         path=section.path,
@@ -178,10 +182,11 @@ def _cause(section: Section, described: dict[str, float], spoken: dict[str, floa
         what=_plain(fields[""]),
         tell=_plain(fields.get("Tell it by", "")),
         fix=_plain(fields.get("Fix", "")),
-        check=_command(fields.get("Check", "")),
+        check=_command(other if in_source else check),
         tells=tuple((int(points), parse_phrase(text)) for points, _, text in (each.partition(" ") for each in section.tells)),
         words={word: round(_says((1 + count / (share * spoken[word])) / size), 3) for word, count in described.items()},
         rest=round(_says(1 / size), 3),
+        in_source=bool(in_source),
     )
 
 

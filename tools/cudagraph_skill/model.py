@@ -76,12 +76,16 @@ class Answer(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """How the one who asked goes on: `read` a reference, `turn` to a page of the same search, `ask` or `explain` something."""
+    """How the one who asked goes on.
+
+    `read` a reference, `turn` to a page of the same search, `ask` or `explain` something, `check` FILE:FUNCTION.
+    """
 
     read: Callable[[str], str]
     turn: Callable[[int], str]
     ask: Callable[[str], str]
     explain: Callable[[str], str]
+    check: Callable[[str], str] = str
 
 
 class Diagnosis(NamedTuple):
@@ -89,7 +93,8 @@ class Diagnosis(NamedTuple):
 
     `id` is the entry (or, where no message matched, the cause) to look up, `cause` the slug, `what` its meaning in one
     sentence, `seen` the lines of the log that speak for it, `here` the fix that the entry gives for this cause, `fix` all that
-    the cause knows; `confidence` is one of high, medium, low, `see` are `path:line`.
+    the cause knows; `confidence` is one of high, medium, low, `see` are `path:line`. `target` is the code to give to the static
+    check next, where that finds such a cause; else it is "", and `next` is a command, or "".
     """
 
     id: str
@@ -101,6 +106,7 @@ class Diagnosis(NamedTuple):
     confidence: str
     see: tuple[str, ...]
     next: str
+    target: str = ""
 
 
 class Verdict(NamedTuple):
@@ -113,3 +119,51 @@ class Verdict(NamedTuple):
     diagnoses: list[Diagnosis]
     decide: str
     where: str
+
+
+class Edit(NamedTuple):
+    """A mechanical correction: the text from `first:column` up to `last:end` becomes `text`.
+
+    Lines are 1-based, columns 0-based in UTF-8 bytes, as in `ast`.
+    """
+
+    first: int
+    column: int
+    last: int
+    end: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """One line that breaks or poisons a capture; severity, reason and fix stand in references/hazards.md under `id`.
+
+    `path` is what the user named (a file that the region calls into: relative to the current folder where it lies below it),
+    `line` and `column` are 1-based, `message` says in one sentence what was seen, `via` is the way from the region to the line,
+    outermost call first ("train.py:31 in step"). `certain` is False where a run would have to decide.
+    """
+
+    path: str
+    line: int
+    column: int
+    id: str
+    message: str
+    via: tuple[str, ...] = ()
+    edit: Edit | None = None
+    certain: bool = True
+
+
+class Region(NamedTuple):
+    """Code that is captured: `how` is torch.cuda.graph, make_graphed_callables, reduce-overhead or named (by the user)."""
+
+    path: str
+    line: int
+    name: str
+    how: str
+
+
+class Report(NamedTuple):
+    """What reading the source found; `notes` say what was not read, and why."""
+
+    findings: list[Finding]
+    regions: list[Region]
+    notes: list[str]

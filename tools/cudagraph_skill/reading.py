@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus import is_cause, is_entry, slug
+from cudagraph_skill.corpus import is_cause, is_entry, is_hazard, names, slug
 from cudagraph_skill.model import SkillError
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 _MAX_CHARACTERS = 1000
+_NAMES = "an id such as CG201, a number such as 900 or an enum name"
 
 
 class Missing(str):
@@ -46,26 +47,29 @@ def find(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Mis
 
 
 def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] | Missing:
-    """The entries and causes that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
+    """The entries, causes and hazards that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
 
-    A number or an enum name gives the entry that is named after it first, then others that mention it.
+    A number or an enum name gives the entry that is named after it first, then others that mention it; a name that a cause
+    and a hazard share gives both.
 
     Raises:
         SkillError: the name is empty.
     """
-    known = [each for each in sections if is_entry(each) or is_cause(each)]
+    known = [each for each in sections if is_entry(each) or is_cause(each) or is_hazard(each)]
     wanted = name.strip().strip("`").lower().removeprefix("cuda ").removeprefix("error ").strip(": ")
+    wanted = slug(wanted) if re.match(r"cg\d{3}\W", wanted) else wanted
     if len(wanted) > _MAX_CHARACTERS:
-        return Missing(f"the name has {len(wanted):,} characters; give an id, a number such as 900 or an enum name")
+        return Missing(f"the name has {len(wanted):,} characters; give {_NAMES}")
     if not wanted:
-        raise SkillError("the name is empty: give an id, a number such as 900 or an enum name")
-    found = [each for each in known if each.headings[-1] == wanted]
+        raise SkillError(f"the name is empty: give {_NAMES}")
+    found = [each for each in known if wanted in map(str.lower, names(each))]
     coded = [each for each in known if wanted in (code.lower().lstrip("~^") for code in each.errors)]
     if found or coded:
         return found or sorted(coded, key=lambda each: len(each.errors))
-    near = difflib.get_close_matches(wanted, [each.headings[-1] for each in known], 3, 0.5)
-    hint = f"nearest: {', '.join(near)}; " if near else ""
-    return Missing(f"there is no error `{name.strip()[:80]}`; {hint}next: {steps.ask(name.strip()[:80])}")
+    called = {name.lower(): name for each in known for name in names(each)[:2]}
+    near = difflib.get_close_matches(wanted, called, 3, 0.5)
+    hint = f"nearest: {', '.join(called[name] for name in near)}; " if near else ""
+    return Missing(f"there is no error, cause or hazard `{name.strip()[:80]}`; {hint}next: {steps.ask(name.strip()[:80])}")
 
 
 def _parts(ref: str) -> tuple[str, str, int]:

@@ -1,4 +1,4 @@
-"""Results to text and JSON: the only module that formats. Text is for people and assistants, JSON for programs."""
+"""Results to text and JSON: with `findings` the only module that formats. Text is for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -105,9 +105,14 @@ def verdict(found: Verdict, steps: Steps) -> str:
         parts.append(f"your code: {found.where}")
     if found.decide:
         parts.append(f"to decide: {found.decide}")
-    if first.next:
+    if first.next or first.target:
         parts.append(f"more: {more}")
-    return "\n".join([*parts, f"next: {first.next or more}"])
+    return "\n".join([*parts, f"next: {_after(first, steps)}"])
+
+
+def _after(each: Diagnosis, steps: Steps) -> str:
+    """The one command that goes on from a diagnosis."""
+    return steps.check(each.target) if each.target else each.next or steps.explain(each.id)
 
 
 def _first(each: Diagnosis) -> str:
@@ -141,7 +146,7 @@ def verdict_json(found: Verdict, steps: Steps) -> str:
                 "fix": f"{each.here} {each.fix}".strip(),
                 "confidence": each.confidence,
                 "see": list(each.see),
-                "next": each.next or steps.explain(each.id),
+                "next": _after(each, steps),
             }
             for each in found.diagnoses
         ]

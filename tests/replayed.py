@@ -1,0 +1,312 @@
+"""The programs of tests/hazards and benchmarks/snippets, captured and replayed on a GPU beside an eager copy.
+
+    python tests/replayed.py run [ID ...] > out.json     on a GPU machine, with torch and the standard library only
+    python tests/replayed.py keep out.json               back here: adds what was seen to tests/evidence/hazards.json
+    python tests/replayed.py label DIR > labels.json     on a GPU machine: the verdict of each file of a folder with `make()`
+
+A file of tests/hazards has functions `bad_*` and `good_*`, captured as `fn(*inputs())`, and scripts `capture_bad_*` and
+`capture_good_*` that capture on their own and return whether the replay was right. The module is loaded twice with equal
+seeds: one copy runs eagerly; the other is warmed up on a side stream, captured once, and then replayed on new inputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import on_gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "hazards"
+EVIDENCE = ROOT / "tests" / "evidence" / "hazards.json"
+_ROUNDS, _WARM_UPS, _DEADLINE_SECONDS = 4, 3, 150
+_MARK = "RESULT "
+
+
+def programs() -> dict[str, Path]:
+    """Every program by its hazard."""
+    return {path.name[:5].upper(): path for path in sorted(PROGRAMS.glob("cg*.py"))}
+
+
+def functions(path: Path) -> list[str]:
+    """The captured functions and the scripts of a program."""
+    return re.findall(r"^def ((?:capture_)?(?:bad|good)_\w+)\(", path.read_text(), re.MULTILINE)
+
+
+def needs(path: Path) -> str:
+    """What a program says it needs, "" for one GPU and torch 2.11."""
+    found = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def digest(path: Path) -> str:
+    """A name for exactly this program."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+# In the child ---------------------------------------------------------------------------------------------------------
+
+
+def _seed(number: int) -> None:
+    import torch
+
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number)
+    torch.manual_seed(number)
+
+
+def _tensors(value: Any) -> list[Any]:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value.detach()]
+    if isinstance(value, (int, float, bool)):
+        return [torch.tensor(float(value))]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [tensor for each in value for tensor in _tensors(each)] if isinstance(value, (list, tuple)) else []
+
+
+def _worst(eager: Any, graph: Any) -> float:
+    """The largest difference, relative to the size of the values; infinite where the structure differs."""
+    import torch
+
+    pairs = _tensors(eager), _tensors(graph)
+    if len(pairs[0]) != len(pairs[1]):
+        return float("inf")
+    worst = 0.0
+    for one, other in zip(*pairs, strict=True):
+        if one.is_sparse or one.layout != torch.strided:
+            one, other = one.to_dense(), other.to_dense()  # noqa: PLW2901
+        a, b = one.double().cpu(), other.double().cpu()
+        if a.shape != b.shape or not torch.equal(a.isnan(), b.isnan()):
+            return float("inf")
+        if a.numel():
+            scale = 1e-3 + a.nan_to_num().abs().mean().item()
+            worst = max(worst, (a - b).nan_to_num().abs().max().item() / scale)
+    return worst
+
+
+class Copy:
+    """One of the two: the captured function, what gives its inputs, its state."""
+
+    def __init__(self, load: Callable[[], dict[str, Any]]) -> None:
+        _seed(0)
+        found = load()
+        self.fn, self.inputs, self.state = found["fn"], found["inputs"], found.get("state") or (list)
+        self.warm_ups = int(found.get("warmup", _WARM_UPS))
+
+
+def _verdict(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Capture and compare: safe, capture_error with its lines, or silent_wrong with the rounds that differ."""
+    import torch
+
+    eager, graph = Copy(load), Copy(load)
+    side = torch.cuda.Stream()
+    for number in range(eager.warm_ups):
+        for each in (eager, graph):
+            _seed(1000 + number)
+            arguments = each.inputs()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side if each is graph else torch.cuda.current_stream()):
+                each.fn(*arguments)
+            torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    _seed(1500)
+    eager.inputs()
+    _seed(1500)
+    static = graph.inputs()
+    captured = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(captured):
+            out = graph.fn(*static)
+    except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the result
+        return _failed(error)
+    worst = []
+    for number in range(_ROUNDS):
+        _seed(2000 + number)
+        expected = eager.fn(*eager.inputs())
+        _seed(2000 + number)
+        for old, new in zip(static, graph.inputs(), strict=True):
+            _copy_into(old, new)
+        captured.replay()
+        torch.cuda.synchronize()
+        worst.append(max(_worst(expected, out), _worst(eager.state(), graph.state())))
+    wrong = [place for place, each in enumerate(worst) if each > 2e-2]
+    return {
+        "verdict": "silent_wrong" if wrong else "safe",
+        "rounds": wrong,
+        "worst": [round(min(each, 1e9), 6) for each in worst],
+    }
+
+
+def _copy_into(old: Any, new: Any) -> None:
+    import torch
+
+    if isinstance(old, torch.Tensor):
+        with torch.no_grad():
+            old.copy_(new)
+    elif isinstance(old, (list, tuple)):
+        for one, other in zip(old, new, strict=True):
+            _copy_into(one, other)
+    elif isinstance(old, dict):
+        for key in old:
+            _copy_into(old[key], new[key])
+
+
+def _failed(error: BaseException) -> dict[str, Any]:
+    """The innermost error of a chain with the lines of the program's own file."""
+    while error.__context__ is not None:
+        error = error.__context__
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename.endswith(sys.argv[2].rsplit("/", 1)[-1])]
+    return {"verdict": "capture_error", "lines": lines, "error": f"{type(error).__name__}: {error}".split("\n")[0][:200]}
+
+
+def _load_hazard(path: str, name: str) -> Callable[[], dict[str, Any]]:
+    def load() -> dict[str, Any]:
+        module = runpy.run_path(path)
+        return {
+            "fn": module[name],
+            "inputs": module.get(f"inputs_{name}") or module.get("inputs") or (lambda: ()),
+            "state": module.get("state"),
+        }
+
+    return load
+
+
+def _child(path: str, name: str) -> None:
+    if "LOCAL_RANK" in os.environ:
+        import torch
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    if name == "make":
+        result = _verdict(lambda: runpy.run_path(path)["make"]("cuda"))
+    elif name.startswith("capture_"):
+        result = _script(path, name)
+    else:
+        result = _verdict(_load_hazard(path, name))
+    print(_MARK + json.dumps(result), flush=True)
+    os._exit(0)
+
+
+def _script(path: str, name: str) -> dict[str, Any]:
+    _seed(0)
+    module = runpy.run_path(path)
+    try:
+        right = module[name]()
+    except Exception as error:  # noqa: BLE001
+        return _failed(error)
+    return {"verdict": "safe" if right else "silent_wrong"}
+
+
+# In the parent --------------------------------------------------------------------------------------------------------
+
+
+def _result(ended: on_gpu.Ended) -> dict[str, Any]:
+    decode = json.JSONDecoder().raw_decode  # the line of another rank, or of the program, may follow without a line end
+    results = [decode(part)[0] for part in ended.output.split(_MARK)[1:]]
+    if not results:
+        return {"verdict": "broken", "error": ended.output.replace(str(ROOT), "")[-600:], "code": ended.code}
+    worst = max(results, key=lambda each: ["safe", "silent_wrong", "capture_error"].index(each["verdict"]))
+    return dict(worst)
+
+
+def _run_all(jobs: list[dict[str, Any]]) -> None:
+    """Run each job's function in a process of its own, and put its result into the job."""
+
+    def command(job: dict[str, Any], _: Path) -> list[str]:
+        ranks = job["needs"] if job["name"].startswith("capture_") else ""  # only scripts talk to other ranks
+        return on_gpu.python(ranks, str(Path(__file__).resolve()), "call", job["path"], job["name"])
+
+    ready = [job for job in jobs if not on_gpu.lacks(job["needs"])]
+    several = [job for job in ready if on_gpu.gpus(job["needs"]) > 1]
+    for group, at_once in (([job for job in ready if job not in several], 14), (several, 3)):
+        for ended in on_gpu.each(group, command, _DEADLINE_SECONDS, at_once):
+            ended.job["result"] = _result(ended)
+
+
+def _run(chosen: list[str]) -> dict[str, Any]:
+    known = {name: path for name, path in programs().items() if not chosen or name in chosen}
+    jobs = [
+        {"id": name, "path": str(path), "name": each, "needs": needs(path)}
+        for name, path in known.items()
+        for each in functions(path)
+    ]
+    _run_all(jobs)
+    rows = [
+        {
+            "id": name,
+            "digest": digest(path),
+            "needs": needs(path),
+            "functions": {job["name"]: job["result"] for job in jobs if job["id"] == name and "result" in job},
+        }
+        for name, path in known.items()
+    ]
+    return {**on_gpu.machine("python tests/replayed.py run"), "results": rows}
+
+
+def _label(folder: Path) -> dict[str, Any]:
+    jobs = [
+        {"path": str(path), "name": "make", "needs": "", "file": path.name} for path in sorted(folder.resolve().glob("*.py"))
+    ]
+    _run_all(jobs)
+    return {**on_gpu.machine("python tests/replayed.py label"), "results": {job["file"]: job["result"] for job in jobs}}
+
+
+WANTED = {"error": "capture_error", "warning": "silent_wrong", "info": "safe"}
+
+
+def seen(severity: str, row: dict[str, Any]) -> list[str]:
+    """What of a program did not go as its hazard says, as `function: verdict`; empty where all did."""
+    wrong = []
+    for name, result in row["functions"].items():
+        wanted = WANTED[severity] if "bad_" in name else "safe"
+        if result["verdict"] != wanted:
+            wrong.append(f"{name}: {result['verdict']}")
+    return wrong or ([] if row["functions"] else ["not run"])
+
+
+def _keep(run: dict[str, Any]) -> None:
+    """Add a run to the evidence: a program keeps its newest result that shows its hazard; a changed one loses it."""
+    from cudagraph_skill.check import hazards
+
+    current = {name: digest(path) for name, path in programs().items()}
+    runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
+    taken: set[str] = set()
+    for each in reversed(runs):
+        rows = [row for row in each["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
+        each["results"] = [row for row in rows if not seen(hazards.hazard(row["id"]).severity, row)]
+        taken |= {row["id"] for row in each["results"]}
+    EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
+    print(f"{len(taken)} seen; not seen: {', '.join(sorted(set(current) - taken)) or 'none'}", file=sys.stderr)
+
+
+def main() -> None:
+    """`run [ID ...]`, `keep FILE`, `label DIR` or, for a child, `call FILE FUNCTION`."""
+    if sys.argv[1:2] == ["run"]:
+        print(json.dumps(_run(sys.argv[2:]), indent=1))
+    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
+        _keep(json.loads(Path(sys.argv[2]).read_text()))
+    elif sys.argv[1:2] == ["label"] and len(sys.argv) == 3:
+        print(json.dumps(_label(Path(sys.argv[2])), indent=1))
+    elif sys.argv[1:2] == ["call"] and len(sys.argv) == 4:
+        _child(*sys.argv[2:])
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

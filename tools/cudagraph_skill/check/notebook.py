@@ -1,0 +1,127 @@
+"""A notebook as one Python text: its code cells one after the other, with what IPython alone understands taken out.
+
+No line moves inside its cell, and each line of the text knows its cell. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PYTHON_CELLS = ("capture", "prun", "time", "timeit")  # cell magics whose body is Python
+_MAGIC = re.compile(
+    r"^(\s*)(?:%{1,2}[A-Za-z_]|!|\?{1,2}\s*[\w.%*]|[\w.,\[\]() ]+?=\s*(?:!|%[A-Za-z_])|%{0,2}[\w.*]+\?{1,2}\s*$)"
+)
+_MARKS = re.compile(r"""#|\"\"\"|'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[()\[\]{}]""")
+
+
+class Cells(NamedTuple):
+    """`places` has, for each line of `text`, its code cell (1 is the first) and its line in that cell, 1-based."""
+
+    text: str
+    places: list[tuple[int, int]]
+    notes: list[str]
+
+
+def joined(text: str, wrong: Callable[[str], tuple[int, str] | None]) -> Cells:
+    """The code cells of a notebook. A cell that `wrong` finds a fault in, given as line and sentence, becomes comments.
+
+    Raises:
+        ValueError: this is no notebook, or one of another language; its text is a sentence's end.
+    """
+    lines: list[str] = []
+    places: list[tuple[int, int]] = []
+    notes = []
+    for number, cell in enumerate(_sources(text), 1):
+        code = cell if not cell.strip() or wrong(cell) is None else _without_magics(cell)
+        if code != cell or code.strip():
+            fault = wrong(code) if code != cell or code.strip() else None
+            if fault:
+                notes.append(f"cell {number}, line {fault[0]}: {fault[1]}")
+                code = "\n".join(f"# {line}" for line in code.split("\n"))
+        split = code.split("\n")
+        lines += split
+        places += [(number, line) for line in range(1, len(split) + 1)]
+    return Cells("\n".join(lines) + "\n", places, notes)
+
+
+def _sources(text: str) -> list[str]:
+    import json  # noqa: PLC0415 - few files are notebooks
+
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is no notebook: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError("is no notebook: there are no cells in it")
+    language = _language(data.get("metadata"))
+    if language not in ("", "python", "ipython"):
+        raise ValueError(f"is a notebook of {language}, not of Python")
+    sheets = data.get("worksheets")
+    cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else data.get("cells")
+    if not isinstance(cells, list):
+        raise ValueError("is no notebook: there are no cells in it")
+    return [_source(cell) for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
+
+
+def _language(metadata: Any) -> str:
+    for name, key in (("kernelspec", "language"), ("language_info", "name")):
+        said = metadata.get(name) if isinstance(metadata, dict) else None
+        if isinstance(said, dict) and isinstance(said.get(key), str):
+            return str(said[key]).lower()
+    return ""
+
+
+def _source(cell: dict[str, Any]) -> str:
+    said = cell.get("source", cell.get("input", ""))
+    text = "".join(str(part) for part in said) if isinstance(said, list) else str(said)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _without_magics(cell: str) -> str:
+    lines = cell.split("\n")
+    first = next((place for place, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        name = re.match(r"%%(\w*)", lines[first])
+        if not name or name[1] not in _PYTHON_CELLS:
+            return "\n".join(f"# {line}" for line in lines)
+        lines[first] = "# " + lines[first]
+    quote, depth, joins = "", 0, False
+    for place, line in enumerate(lines):
+        magic = None if quote or depth or joins else _MAGIC.match(line)
+        if magic:
+            lines[place] = f"{magic[1]}pass  # {line.strip()}"
+            _comment_continuation(lines, place)
+        else:
+            quote, depth = _open_after(line, quote, depth)
+        joins = not magic and line.endswith("\\") and not line.lstrip().startswith("#")
+    return "\n".join(lines)
+
+
+def _comment_continuation(lines: list[str], place: int) -> None:
+    """A shell command that ends in a backslash goes on in the next line."""
+    while lines[place].endswith("\\") and place + 1 < len(lines):
+        place += 1
+        lines[place] = f"# {lines[place]}"
+
+
+def _open_after(line: str, quote: str, depth: int) -> tuple[str, int]:
+    """Which triple quote, and how many brackets, are open after a line."""
+    at = 0
+    while True:
+        if quote:
+            at = line.find(quote, at) + 3
+            if at < 3:
+                return quote, depth
+            quote = ""
+        match = _MARKS.search(line, at)
+        if not match or match[0] == "#":
+            return quote, depth
+        at = match.end()
+        if match[0] in ('"""', "'''"):
+            quote = match[0]
+        elif len(match[0]) == 1:
+            depth = max(0, depth + (1 if match[0] in "([{" else -1))
