@@ -24,8 +24,8 @@ def folder(tmp_path: Path) -> Path:
     """Twenty files with one finding each, files that are no Python, and one that captures nothing."""
     for place in range(20):
         (tmp_path / f"m{place:02}.py").write_text("\n" * place + STEP + CAPTURE)
-    (tmp_path / "n1.py").write_text("import torch.cuda.graphs\nwhat is this\n")
-    (tmp_path / "n2.py").write_text("nor is this\n")
+    (tmp_path / "n1.py").write_text("import torch.cuda.graphs\nno Python\n")
+    (tmp_path / "n2.py").write_text("no Python\n")
     (tmp_path / "n3.py").write_bytes(b"\xff\xfe" + (STEP + CAPTURE).encode("utf-16-le"))
     return tmp_path
 
@@ -51,8 +51,8 @@ def test_what_captures_nothing_is_not_parsed_unless_it_was_named(folder: Path) -
 
 
 def test_a_worker_that_dies_costs_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dies = "; from os import _exit; f = check.read_target; check.read_target = lambda t, o: _exit(7) if 'm07' in t.path else f(t, o)"
-    start = parallel._START.replace("; parallel.work()", f"; from cudagraph_skill import check{dies}; parallel.work()")
+    dies = "f = check.read_target; check.read_target = lambda t, o: sys.exit(7) if 'm07' in t.path else f(t, o)"
+    start = parallel._START.replace("; parallel.work()", f"; from cudagraph_skill import check; {dies}; parallel.work()")
     monkeypatch.setattr(parallel, "_START", start)
     monkeypatch.setattr(parallel, "cores", lambda: 2)
     report = check_paths([str(folder)], Options())
@@ -89,7 +89,7 @@ def test_a_mistake_of_ours_costs_one_function(error: Exception, monkeypatch: pyt
         raise error
 
     monkeypatch.setitem(machine._STATEMENTS, __import__("ast").Delete, fails)
-    text = f"{STEP}def worse(x):\n    del x\n{STEP.replace('step', 'last')}"
+    text = f"{STEP}def worse(x: torch.Tensor):\n    del x\n{STEP.replace('step', 'last')}"
     report = check_text(text, "train.py", None, EVERY)
     assert [each.line for each in report.findings] == [3, 8]
     (note,) = report.notes
@@ -100,11 +100,7 @@ def test_a_mistake_of_ours_costs_one_function(error: Exception, monkeypatch: pyt
 
 
 def test_each_file_has_the_same_room_however_deep_the_caller_stands() -> None:
-    text = (
-        "import torch\ndef f(x: torch.Tensor, n):\n    "
-        + "\n    ".join(f"x = x + {'(' * 60}1{')' * 60}" for _ in range(3))
-        + "\n"
-    )
+    text = f"import torch\ndef f(x: torch.Tensor):\n    return x + {'-' * 60}x.sum().item() + {'(' * 60}1{')' * 60}\n"
 
     def from_depth(depth: int) -> object:
         return from_depth(depth - 1) if depth else check_text(text, "f.py", "f", Options())

@@ -78,6 +78,27 @@ class Normalise(nn.Module):
 normalise = Normalise().to(DEVICE)
 
 
+def bad_number_into_one_element(images):
+    gain = torch.ones(3, device=images.device)
+    gain[1] = 0.5  # CG221
+    return images * gain.view(1, 3, 1, 1)
+
+
+def bad_number_at_indices(images):
+    brightest = images.flatten(1).argmax(1)
+    kept = torch.ones(192, device=images.device)
+    kept[brightest] = 0.0  # CG221
+    return images.flatten(1) * kept
+
+
+def good_number_into_a_slice(images):
+    gain = torch.ones(3, 2, device=images.device)
+    gain[1] = 0.5
+    gain[:, 0] = 2.0
+    gain[0, 1] *= 3.0
+    return images * gain.prod(1).view(1, 3, 1, 1)
+
+
 def good_registered_buffer(images):
     return normalise(images)
 
@@ -98,3 +119,10 @@ pinned_window = torch.hann_window(8).pin_memory()
 
 def good_pinned_and_asynchronous(images):
     return images * pinned_window.to(images.device, non_blocking=True)
+
+
+def good_element_from_the_device(images):
+    gain = torch.ones(3, device=images.device)
+    gain[1] = images.mean()
+    gain[[True, False, True].index(False)] += 0.5
+    return images * gain.view(1, 3, 1, 1)

@@ -153,7 +153,9 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]|FOLDER", help="what to read; - reads source from stdin")
     new.add_argument("--function", metavar="NAME", help="the captured function or method, as NAME or CLASS.NAME")
-    new.add_argument("--all", action="store_true", help="take every forward and top-level function as captured")
+    new.add_argument(
+        "--all", action="store_true", help="take every forward, and every function with tensor arguments, as captured"
+    )
     new.add_argument("--select", action="append", metavar="IDS", help="report these hazards only, for example CG2,CG301")
     new.add_argument("--ignore", action="append", metavar="IDS", help="do not report these")
     new.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files and folders of this name or path")

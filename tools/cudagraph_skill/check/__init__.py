@@ -198,16 +198,17 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
     _attempt(main, main.script, "the top level", notes)
     _attempt(main, main.compiled, "torch.compile", notes)
     yield main
-    done = set(main.done)
+    done, left = set(main.done), main.machine.budget - main.machine.steps
     for root in roots(source.tree, done) if source.tree else []:
-        each = Reader(Project(source))
+        each = Reader(Project(source), max(left, _BUDGET))
         _attempt(each, lambda: each.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
         done |= each.done
+        left -= each.machine.steps
         yield each
 
 
 def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
-    """Each forward, and each function of the module that is no method, read as captured code."""
+    """Each forward, and each function of the module that seems to take tensors, read as captured code."""
     from cudagraph_skill.check.project import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.regions import Reader  # noqa: PLC0415 - not for a file that captures nothing
 
@@ -224,12 +225,14 @@ def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
 
 
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
-    """Functions of a module, and the forward of each class, with their names; the last of several with one name."""
+    """Functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
+    from cudagraph_skill.check.regions import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
+
     last = {each.name: each for each in _definitions(tree)}
     found: list[tuple[str, list[ast.AST]]] = []
     for name, each in sorted(last.items(), key=lambda item: item[1].lineno):
         if not isinstance(each, ast.ClassDef):
-            found.append((name, [each]))
+            found += [(name, [each])] if takes_tensors(each) else []
         elif inner := [node for node in _named(each, "forward") if not isinstance(node, ast.ClassDef)]:
             found.append((f"{name}.forward", [each, inner[-1]]))
     return found

@@ -764,7 +764,7 @@ def _membership(machine: Machine, op: ast.cmpop, left: Value, right: Value, node
         right = right.slots["[]"]
     origins = left.origins | right.origins
     held_tensors = isinstance(right, Sequence) and any(isinstance(each, Tensor) and each.on_gpu for each in right.each())
-    if isinstance(right, Tensor) and right.on_gpu:
+    if isinstance(right, Tensor) and right.on_gpu and not (isinstance(left, Host) and left.kind == "str"):
         machine.report("CG205", node, f"{quoted(node)} asks on the host whether a GPU tensor contains a value")
         return Host("bool")
     if isinstance(right, Sequence) and right.each() and ((isinstance(left, Tensor) and left.on_gpu) or held_tensors):

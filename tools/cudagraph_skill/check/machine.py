@@ -165,10 +165,10 @@ class Machine:
         if key not in self.findings:
             self.findings[key] = Finding(path, line, column, hazard, message, via, edit)
 
-    def report_at(self, hazard: str, made: Object, message: str) -> None:
+    def report_at(self, hazard: str, made: Object, message: str, edit: Edit | None = None) -> None:
         """Add a finding where an object was made: that is where its options are to be changed."""
         if self.reporting and not self.quiet and self.inside and made.site is not None:
-            self.add(hazard, *made.site, message, ())
+            self.add(hazard, *made.site, message, (), edit)
 
     def site(self, node: ast.AST) -> tuple[str, int, int]:
         """Path, line and column of a piece of code that is being followed."""
@@ -1059,7 +1059,11 @@ class Machine:
 
     def _call_choice(self, choice: Choice, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         self.sink(choice)
-        results = [self.call(option, args, kwargs, node) for option in choice.options]
+        results = []
+        for option in choice.options:
+            self.quiet += isinstance(option, Object)  # which of several layers it is, is not known
+            results.append(self.call(option, args, kwargs, node))
+            self.quiet -= isinstance(option, Object)
         return joined(results, self.round) or Value()
 
     def _call_native(self, native: Native, args: list[Value], kwargs: dict[str, Value], _: ast.AST) -> Value:

@@ -694,6 +694,11 @@ def _super(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
     return expressions.Super(args[0], args[1]) if len(args) == 2 and isinstance(args[0], Class) else Value()
 
 
+def _slice(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
+    bounds = [const(None), *args] if len(args) == 1 else list(args)
+    return Sequence("slice", [*bounds, *[const(None)] * (3 - len(bounds))], machine.round)
+
+
 def _nothing(_: Machine, __: Args, ___: Kwargs, ____: ast.AST) -> Value:
     return const(None)
 
@@ -707,7 +712,7 @@ _BUILTINS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "list": _container("list"), "tuple": _container("tuple"), "set": _container("set"), "frozenset": _container("set"),
     "reversed": _container("reversed"), "dict": _dict,
     "isinstance": _isinstance, "hasattr": _hasattr, "getattr": _getattr, "setattr": _setattr, "id": _id,
-    "iter": _iter, "next": _next, "open": _open, "type": _type, "super": _super, "delattr": _nothing, "breakpoint": _nothing,
+    "iter": _iter, "next": _next, "open": _open, "type": _type, "super": _super, "slice": _slice, "delattr": _nothing, "breakpoint": _nothing,
 }  # fmt: skip
 
 

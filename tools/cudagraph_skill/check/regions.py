@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.check import python_model, torch_objects
+from cudagraph_skill.check import edits, python_model, torch_objects
 from cudagraph_skill.check.machine import Exhausted, Frame, Machine
 from cudagraph_skill.check.values import (
     Bound,
@@ -28,7 +28,7 @@ from cudagraph_skill.check.values import (
     quoted,
     tensors_in,
 )
-from cudagraph_skill.model import Region
+from cudagraph_skill.model import Edit, Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ class Reader:
         self.regions: list[Region] = []
         self.done: set[int] = set()
         self.captured: list[Captured] = []
-        self.pending: list[tuple[str, tuple[str, int, int], str]] = []
+        self.pending: list[tuple[str, tuple[str, int, int], str, Edit | None]] = []
         self.kept: dict[tuple[int, Any], tuple[Value, int, tuple[str, int, int]]] = {}
         self.modes: dict[int, object] = {}
         self.machine.reading = self._reading
@@ -456,13 +456,9 @@ class Reader:
                 )
         for place in state.lazy:
             machine.add("CG310", *place, "this lazy layer makes its weights in the capture: each replay draws them anew", ())
-        for _, site in state.autocasts if state.trained & machine.used else ():
-            machine.add(
-                "CG607",
-                *site,
-                "this block keeps casts of weights from before the capture: the graph reads those old copies",
-                (),
-            )
+        for block, site in state.autocasts if state.trained & machine.used else ():
+            message = "this block keeps casts of weights from before the capture: the graph reads those old copies"
+            machine.add("CG607", *site, message, (), edits.keyword(block.call, "cache_enabled", "False"))
         if state.backward_at is not None and left and not state.zeroed:
             self.accumulating = state.backward_at
         self._remember(context, before)
@@ -562,7 +558,8 @@ class Reader:
             self.accumulating = None
             given = kwargs.get("set_to_none") or (args[0] if args else const(True))
             if isinstance(given, Host) and given.value is True and self._has_backward():
-                self._later("CG307", node, f"{quoted(node)} drops the gradients that the graph writes to")
+                edit = edits.keyword(node, "set_to_none", "False")
+                self._later("CG307", node, f"{quoted(node)} drops the gradients that the graph writes to", edit)
         elif name in {"half", "double", "bfloat16"} or any(
             isinstance(each, Host) and each.kind == "dtype" for each in (*args, *kwargs.values())
         ):
@@ -577,8 +574,8 @@ class Reader:
     def _reads(self, tensor: Tensor) -> bool:
         return any(tensor.storages & each.used for each in self.captured)
 
-    def _later(self, hazard: str, node: ast.AST, message: str) -> None:
-        self.pending.append((hazard, self.machine.site(node), message))
+    def _later(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None) -> None:
+        self.pending.append((hazard, self.machine.site(node), message, edit))
 
     def _reading(self, slot: tuple[int, Any], value: Value) -> Value:
         """A name is read after a capture: does it hold an output that a replay since has overwritten?"""
@@ -606,8 +603,8 @@ class Reader:
                 if isinstance(now, Tensor) and not now.storages & storages and where is not None and where != bound:
                     message = f"`{key}` is bound to a new tensor after the capture; replays go on reading the old one"
                     machine.add("CG304", *where, message, ())
-        for hazard, place, message in self.pending:
-            machine.add(hazard, *place, message, ())
+        for hazard, place, message, edit in self.pending:
+            machine.add(hazard, *place, message, (), edit)
         self.pending.clear()
         machine.torch.inflight |= machine.torch.downloads
         if self.accumulating is not None and self.replays > 1:
@@ -627,8 +624,8 @@ class Reader:
                 "the module is called in another mode than it was graphed in: that runs eagerly, without a graph",
                 (),
             )
-        for hazard, where, message in self.pending:
-            self.machine.add(hazard, *where, message, ())
+        for hazard, where, message, edit in self.pending:
+            self.machine.add(hazard, *where, message, (), edit)
         self.pending.clear()
         del node
 
@@ -826,6 +823,12 @@ def guess(argument: ast.arg, node: ast.AST) -> Value:
         made.optional = True
         return made
     return Value()
+
+
+def takes_tensors(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function seems to take tensors, alone or in a list."""
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return any(tensors_in(guess(each, node)) for each in arguments)
 
 
 def _annotated(annotation: ast.expr) -> Value | None:

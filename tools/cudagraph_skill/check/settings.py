@@ -24,7 +24,7 @@ _NEVER = (".*", "__pycache__", "node_modules", "site-packages", "venv", "build",
 
 
 class Options(NamedTuple):
-    """What to report and read: beginnings of ids, globs; `every`: each forward and top-level function counts as captured."""
+    """What to report and read: beginnings of ids, globs; `every`: each forward, and each function with tensor arguments, counts as captured."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check import edits, python_model, torch_objects
 from cudagraph_skill.check import operations as ops
-from cudagraph_skill.check import python_model, torch_objects
 from cudagraph_skill.check.values import (
     NONE,
     Array,
@@ -181,7 +181,7 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
     last = name.rsplit(".", 1)[-1]
     if last[:1].isupper() and name != "torch.Tensor":
         made = Object(name, args, kwargs, machine.round)
-        made.site = machine.site(node)
+        made.site, made.call = machine.site(node), node
         if last == "DistributedDataParallel" and not machine.torch.streams:
             made.slots["on default stream"] = const(True)
         return made
@@ -562,7 +562,12 @@ def _copies_into(machine: Machine, tensor: Tensor, args: Args, node: ast.AST) ->
         if not source.pinned:
             machine.report("CG221", node, f"{quoted(node)} copies unpinned CPU memory to the GPU")
         elif waits:
-            machine.report("CG223", node, f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing")
+            machine.report(
+                "CG223",
+                node,
+                f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing",
+                edits.keyword(node, "non_blocking", "True"),
+            )
 
 
 def _download_into(machine: Machine, tensor: Tensor, source: Tensor, args: Args, node: ast.AST) -> None:
@@ -570,7 +575,12 @@ def _download_into(machine: Machine, tensor: Tensor, source: Tensor, args: Args,
     if not tensor.pinned:
         machine.report("CG224", node, f"{quoted(node)} copies a GPU tensor into unpinned CPU memory")
     elif waits:
-        machine.report("CG223", node, f"{quoted(node)} waits for a copy into pinned memory: non_blocking=True is missing")
+        machine.report(
+            "CG223",
+            node,
+            f"{quoted(node)} waits for a copy into pinned memory: non_blocking=True is missing",
+            edits.keyword(node, "non_blocking", "True"),
+        )
     machine.gpu_work(node, source)
     if machine.inside:
         tensor.downloaded = True
@@ -683,7 +693,8 @@ def upload(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AS
         made.sym = mix(name, *(each.sym for each in data.items))
         made.first = len(data.items)
     if made.on_gpu and (where == "cuda" or "device" in kwargs or name == "new_tensor"):
-        machine.report("CG221", node, f"{quoted(node)} copies Python values to the GPU through unpinned memory")
+        edit = edits.made_on_gpu(node) if name == "tensor" and ndim == 0 else None
+        machine.report("CG221", node, f"{quoted(node)} copies Python values to the GPU through unpinned memory", edit)
         machine.gpu_work(node, data)
     return made
 
@@ -737,7 +748,12 @@ def move(machine: Machine, tensor: Tensor, where: str, node: ast.AST, *, waits: 
         if not tensor.pinned:
             machine.report("CG221", node, f"{quoted(node)} copies unpinned CPU memory to the GPU")
         elif waits:
-            machine.report("CG223", node, f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing")
+            machine.report(
+                "CG223",
+                node,
+                f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing",
+                edits.keyword(node, "non_blocking", "True"),
+            )
         machine.gpu_work(node, tensor)
         made = Tensor(where, tensor.ndim, tensor.dtype)
         made.first, made.parameter = tensor.first, tensor.parameter
@@ -1007,7 +1023,12 @@ def _linalg(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.A
 
 
 def _index_parts(found: Value) -> Args:
-    return found.each() if isinstance(found, Sequence) and found.kind == "tuple" else [found]
+    if not isinstance(found, Sequence):
+        return [found]
+    several = any(
+        isinstance(each, Sequence) and each.kind == "slice" for each in found.each()
+    )  # a list of slices is a tuple too
+    return found.each() if found.kind == "tuple" or (found.kind == "list" and several) else [found]
 
 
 def _index_hazard(machine: Machine, owner: Tensor, found: Value, node: ast.AST, *, writing: Value | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check import expressions, python_model, torch_model
+from cudagraph_skill.check import edits, expressions, python_model, torch_model
 from cudagraph_skill.check import operations as ops
 from cudagraph_skill.check.values import (
     NONE,
@@ -366,7 +366,7 @@ def _set_stream(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> 
 def _object(name: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     def make(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
         made = Object(name, args, kwargs, machine.round)
-        made.site = machine.site(node)
+        made.site, made.call = machine.site(node), node
         return made
 
     return make
@@ -437,6 +437,7 @@ def _checkpoint(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> 
             "CG609",
             node,
             f"{quoted(node)} recomputes by a nested backward, which a graphed callable cannot: use_reentrant=False",
+            edits.keyword(node, "use_reentrant", "False"),
         )
     given = {
         key: each
@@ -577,7 +578,12 @@ def _functional_call(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST
 def _clip(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     strict = kwargs.get("error_if_nonfinite") or (args[3] if len(args) > 3 else None)
     if isinstance(strict, Host) and strict.value is True:
-        machine.report("CG230", node, f"{quoted(node)} tests the norm on the host: error_if_nonfinite=True")
+        machine.report(
+            "CG230",
+            node,
+            f"{quoted(node)} tests the norm on the host: error_if_nonfinite=True",
+            edits.keyword(node, "error_if_nonfinite", "False"),
+        )
     largest = args[1] if len(args) > 1 else kwargs.get("max_norm")
     if isinstance(largest, Tensor) and largest.on_gpu:
         machine.report("CG217", node, f"{quoted(node)} needs the value of a GPU tensor as a Python number")
@@ -773,7 +779,12 @@ def _distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node:
     if on_gpu and last in ops.ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(made):
         machine.report("CG228", node, f"{quoted(node)} reads its arguments on the host even without validation")
     if on_gpu and _validates(made) and machine.inside:
-        machine.report("CG228", node, f"{quoted(node)} checks its arguments on the host: validate_args=False is missing")
+        machine.report(
+            "CG228",
+            node,
+            f"{quoted(node)} checks its arguments on the host: validate_args=False is missing",
+            edits.keyword(node, "validate_args", "False"),
+        )
     if on_gpu:
         machine.gpu_work(node, *args, *kwargs.values())
     return made
@@ -1670,7 +1681,7 @@ _MODULE: dict[str, Callable[[Machine, Value, Args, Kwargs, ast.AST], Value]] = {
 
 def _optimizer(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     made = Object(name, args, kwargs, machine.round)
-    made.site = machine.site(node)
+    made.site, made.call = machine.site(node), node
     last = name.rsplit(".", 1)[-1]
     if "lr_scheduler" in name or last in {"AveragedModel", "SWALR"}:
         if "lr_scheduler" in name:
@@ -1787,15 +1798,16 @@ def _sink_option(machine: Machine, group: Mapping, name: str, node: ast.AST) -> 
 def _step_hazards(machine: Machine, owner: Object, last: str, groups: list[Mapping], node: ast.AST) -> None:
     here = quoted(node)
 
-    def both(hazard: str, at_step: str, at_making: str) -> None:
+    def both(hazard: str, at_step: str, at_making: str, option: str = "") -> None:
         machine.report(hazard, node, f"{here} {at_step}")
-        machine.report_at(hazard, owner, at_making)
+        machine.report_at(hazard, owner, at_making, edits.keyword(owner.call, option, "True") if option else None)
 
     if last in ops.NEEDS_CAPTURABLE and not all(_flag(groups, "capturable")):
         both(
             "CG235",
             f"steps {last} without capturable=True",
             f"this {last} is stepped in the capture: capturable=True is missing",
+            "capturable",
         )
     if last in ops.NO_CAPTURED_FORM:
         both("CG236", f"steps {last}, which reads values on the host and has no captured form", f"{last} has no captured form")
@@ -1813,6 +1825,7 @@ def _step_hazards(machine: Machine, owner: Object, last: str, groups: list[Mappi
                     "CG238",
                     f"reads a learning rate on the GPU: {last} needs fused=True for it",
                     "lr is a GPU tensor: fused=True is missing",
+                    "fused",
                 )
 
 
@@ -2085,7 +2098,9 @@ def on_set(machine: Machine, owner: Value, name: str, new: Value, node: ast.AST)
     elif isinstance(owner, External) and owner.name == "torch.backends.cudnn" and name == "benchmark":
         if isinstance(new, Host) and new.value is True:
             machine.report("CG412", node, f"{quoted(node)} = True searches for algorithms at the first call of each shape")
-    elif isinstance(owner, Instance) and isinstance(new, Tensor) and new.parameter == "parameter" and machine.inside:
+    elif (
+        isinstance(owner, Instance) and isinstance(new, Tensor) and new.parameter == "parameter" and owner.made < machine.round
+    ):
         machine.report("CG303", node, f"{quoted(node)} is replaced by a new parameter: a replay goes on reading the old one")
     elif (
         isinstance(owner, Mapping)

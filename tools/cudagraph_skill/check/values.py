@@ -350,10 +350,11 @@ class External(Value):
 class Object(Holder):
     """What a class or function of a library returned: its dotted name and the arguments that made it."""
 
-    __slots__ = ("args", "kwargs", "name", "site")
+    __slots__ = ("args", "call", "kwargs", "name", "site")
 
     def __init__(self, name: str, args: list[Value], kwargs: dict[str, Value], made: int) -> None:
         super().__init__(made)
+        self.call: ast.AST | None = None  # the call that made it, where the user can change it
         self.site: tuple[str, int, int] | None = None  # path, line and column of the call that made it
         self.name = name
         self.args = args
