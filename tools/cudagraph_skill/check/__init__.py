@@ -214,9 +214,11 @@ def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
 
     shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
     project = Project(source)
+    wanted = _forwards(project.main.tree)
     first = Reader(project, _BUDGET)
-    _attempt(first, lambda: _loaded(first), "the top level", notes)
-    for name, path in _forwards(project.main.tree):
+    if wanted:
+        _attempt(first, lambda: _loaded(first), "the top level", notes)
+    for name, path in wanted:
         reader = Reader(project, _BUDGET)
         _inherit(reader, first)
         reader.machine.summaries = shared

@@ -668,8 +668,7 @@ class Reader:
     def _graphed_hazards(self, function: Value, node: ast.AST) -> None:
         machine = self.machine
         machine.inside = machine.reporting = True
-        modules = torch_objects.all_modules(machine, function)
-        if any(machine.torch.hooks.get(id(each)) for each in modules):
+        if machine.torch.hooks.get(id(function)):  # torch looks at the callable itself: hooks of its parts are captured
             machine.report("CG411", node, f"{quoted(node)} gets a module with hooks: register them after it")
         if isinstance(function, Object) and function.name.endswith("DistributedDataParallel"):
             machine.report("CG708", node, f"{quoted(node)} gets a module that DistributedDataParallel wraps: graph it before")
