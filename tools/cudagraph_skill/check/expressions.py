@@ -656,7 +656,8 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
     if isinstance(found, Tensor):
         return torch_model.elementwise(machine, [found], node)
     if isinstance(found, Host):
-        if found.known and isinstance(found.value, (int, float)):
+        deprecated = isinstance(node.op, ast.Invert) and isinstance(found.value, bool)  # Python >=3.12 warns of ~True
+        if found.known and isinstance(found.value, (int, float)) and not deprecated:
             known: Any = found.value
             apply: dict[type, Callable[[Any], Any]] = {
                 ast.USub: operator.neg,
