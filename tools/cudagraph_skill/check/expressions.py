@@ -309,7 +309,8 @@ def _of_sequence(machine: Machine, owner: Sequence, index: Value, node: ast.AST)
         return chosen(machine, machine.read(owner, index.value, found, node), index)
     if isinstance(index, Sequence) and index.kind == "slice":
         known = [each.value if isinstance(each, Host) and each.known else ... for each in index.each()]
-        if items is not None and ... not in known and len(known) == 3:
+        whole = all(each is None or isinstance(each, int) for each in known) and known[2:] != [0]
+        if items is not None and whole and len(known) == 3:
             return Sequence(owner.kind, items[slice(*known)], machine.round)  # type: ignore[arg-type]
         return Sequence(owner.kind, None, machine.round, item_of(machine, owner, node))
     return chosen(machine, item_of(machine, owner, node), index)

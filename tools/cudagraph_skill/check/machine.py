@@ -204,7 +204,7 @@ class Machine:
         """Report the places that make a frozen value change; an argument, where it is used."""
         if not self.reporting or (self.quiet and not decided):
             return
-        for each in origins:
+        for each in sorted(origins, key=lambda one: (one.path, one.line, one.column, one.id, one.message)):
             if each.id in {"CG706", "CG115"}:
                 continue  # said where a collective, or a change of state, depends on it
             if each.id == "CG103" and node is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check import edits, python_model, torch_objects
@@ -697,7 +698,9 @@ def _renewed(found: Value) -> Value:
     return found
 
 
+@lru_cache(maxsize=4000)
 def _names_in(node: ast.AST) -> set[str]:
+    """Names and attributes that a piece of code mentions; asked again for each function of a file."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} | {
         each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)
     }
