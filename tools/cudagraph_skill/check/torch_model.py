@@ -552,6 +552,15 @@ def _change_on_cpu(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, 
             tensor.origins |= machine.origin("CG106", node, f"{quoted(node)} changes CPU memory; a replay does not repeat it")
 
 
+def _uploads(machine: Machine, source: Tensor, node: ast.AST, *, waits: bool) -> None:
+    """A copy from CPU memory to the GPU: captured only out of pinned memory, and without waiting."""
+    if not source.pinned:
+        machine.report("CG221", node, f"{quoted(node)} copies unpinned CPU memory to the GPU")
+    elif waits:
+        message = f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing"
+        machine.report("CG223", node, message, edits.keyword(node, "non_blocking", "True"))
+
+
 def _copies_into(machine: Machine, tensor: Tensor, args: Args, node: ast.AST) -> None:
     """`gpu.copy_(source)`: from the CPU only out of pinned memory, and without waiting."""
     source = args[0] if args else None
@@ -559,15 +568,7 @@ def _copies_into(machine: Machine, tensor: Tensor, args: Args, node: ast.AST) ->
         machine.report("CG507", node, f"{quoted(node)} copies to another GPU")
     if isinstance(source, Tensor) and not source.on_gpu and source.device == "cpu":
         waits = not _true(args[1] if len(args) > 1 else None)
-        if not source.pinned:
-            machine.report("CG221", node, f"{quoted(node)} copies unpinned CPU memory to the GPU")
-        elif waits:
-            machine.report(
-                "CG223",
-                node,
-                f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing",
-                edits.keyword(node, "non_blocking", "True"),
-            )
+        _uploads(machine, source, node, waits=waits)
 
 
 def _download_into(machine: Machine, tensor: Tensor, source: Tensor, args: Args, node: ast.AST) -> None:
@@ -745,15 +746,7 @@ def move(machine: Machine, tensor: Tensor, where: str, node: ast.AST, *, waits: 
         made.first = tensor.first
         return made
     if where != "cpu" and tensor.device == "cpu":
-        if not tensor.pinned:
-            machine.report("CG221", node, f"{quoted(node)} copies unpinned CPU memory to the GPU")
-        elif waits:
-            machine.report(
-                "CG223",
-                node,
-                f"{quoted(node)} waits for a copy out of pinned memory: non_blocking=True is missing",
-                edits.keyword(node, "non_blocking", "True"),
-            )
+        _uploads(machine, tensor, node, waits=waits)
         machine.gpu_work(node, tensor)
         made = Tensor(where, tensor.ndim, tensor.dtype)
         made.first, made.parameter = tensor.first, tensor.parameter
