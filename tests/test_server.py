@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +177,129 @@ def test_a_real_process_answers_over_stdio(command: list[str]) -> None:
     server = StdioServerParameters(command=sys.executable, args=command, env=environment)
     result = _ask(lambda client: client.call_tool("search", {"question": "replay"}), server)
     assert result.structured_content["results"]
+
+
+# run_check ------------------------------------------------------------------------------------------------------------
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
+HANG = "import os, time\nopen({note!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
+
+
+def _running(allowed: Path, **environment: str) -> StdioServerParameters:
+    """A real server that may run code of one folder."""
+    paths = {"PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}:{os.environ.get('PYTHONPATH', '')}", "CUDA_VISIBLE_DEVICES": ""}
+    command = ["-m", "cudagraph_skill", "serve", "--python", sys.executable, "--allow", str(allowed)]
+    return StdioServerParameters(command=sys.executable, args=command, env={**os.environ, **paths, **environment})
+
+
+def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
+    server = app.build(allowed=[tmp_path])
+    tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools(), server).tools}
+    assert set(tools) == {"search", "read", "errors", "explain", "check", "run_check"}
+    tool = tools["run_check"]
+    assert tool.title == "Capture on the GPU and compare with eager"
+    assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (False, True)
+    assert set(tool.input_schema["properties"]) == {"path", "function", "inputs", "shapes", "warmup", "deadline"}
+    assert all("description" in argument for argument in tool.input_schema["properties"].values())
+    assert tool.output_schema
+    assert "`run_check`" in (server.instructions or "")
+
+
+def test_what_lies_elsewhere_is_refused_through_links_too(tmp_path: Path) -> None:
+    allowed, other = tmp_path / "project", tmp_path / "project-old"
+    for folder in (allowed, other):
+        folder.mkdir()
+        (folder / "train.py").write_text(STEP)
+    (allowed / "link.py").symlink_to(other / "train.py")
+    server = app.build(allowed=[allowed])
+    for path in (other / "train.py", allowed / "link.py", allowed / ".." / "project-old" / "train.py", "os.path"):
+        target = {"path": f"{path}:step"}
+        result = _ask(lambda client, target=target: client.call_tool("run_check", target), server)
+        assert result.is_error
+        assert "may not be run: this server runs code in" in result.content[0].text
+    result = _ask(lambda client: client.call_tool("run_check", {"path": "nowhere.py"}), server)
+    assert "there is no such file" in result.content[0].text
+
+
+def test_a_folder_that_is_not_there_cannot_be_allowed(tmp_path: Path) -> None:
+    server = _running(tmp_path / "gone")
+    done = subprocess.run(
+        [server.command, *server.args], env=server.env, input=b"", capture_output=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"there is no such folder" in done.stderr
+
+
+@needs_torch
+def test_a_machine_without_a_gpu_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    said: list[str] = []
+
+    async def told(_: float, __: float | None, message: str | None) -> None:
+        said.append(message or "")
+
+    async def ask(client: Any) -> Any:
+        return await client.call_tool("run_check", {"path": "train.py:step", "shapes": ["4"]}, progress_callback=told)
+
+    result = _ask(ask, _running(tmp_path))
+    assert result.is_error
+    assert re.search("GPU|CUDA", result.content[0].text)
+    assert said[0].startswith("importing torch in ")
+
+
+@needs_torch
+def test_a_failure_is_an_answer_in_text_and_as_data(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\nraise ValueError('no')\n")
+    server = _running(tmp_path, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1")
+    result = _ask(lambda client: client.call_tool("run_check", {"path": "train.py", "function": "step"}), server)
+    assert not result.is_error, result.content[0].text
+    assert result.structured_content["verdict"] == "error_in_eager"
+    assert "ValueError: no" in result.structured_content["summary"]
+    assert result.structured_content["summary"] in result.content[0].text
+
+
+@needs_torch
+def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    (tmp_path / "hang.py").write_text(HANG.format(note=str(note)))
+    (tmp_path / "bad.py").write_text("raise ValueError('no')\n")
+    said: list[str] = []
+
+    async def told(_: float, __: float | None, message: str | None) -> None:
+        said.append(message or "")
+
+    async def ask(client: Any) -> Any:
+        hanging = asyncio.create_task(client.call_tool("run_check", {"path": "hang.py", "function": "step"}))
+        while not (note.exists() and note.read_text()):
+            await asyncio.sleep(0.05)
+        second = asyncio.create_task(client.call_tool("run_check", {"path": "bad.py:step"}, progress_callback=told))
+        while not said:
+            await asyncio.sleep(0.05)
+        hanging.cancel()
+        return await second
+
+    result = _ask(ask, _running(tmp_path, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1"))
+    assert result.structured_content["verdict"] == "error_in_eager"
+    assert said[0] == "another capture is running on the GPU: waiting for it"
+    assert not Path("/proc", note.read_text()).exists()
+
+
+@needs_torch
+def test_a_client_that_goes_leaves_nothing_running(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    (tmp_path / "hang.py").write_text(HANG.format(note=str(note)))
+
+    async def go(client: Any) -> None:
+        hanging = asyncio.create_task(client.call_tool("run_check", {"path": "hang.py:step"}))
+        while not (note.exists() and note.read_text()):
+            await asyncio.sleep(0.05)
+        hanging.cancel()
+
+    _ask(go, _running(tmp_path, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1"))
+    end = time.monotonic() + 10
+    while Path("/proc", note.read_text()).exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not Path("/proc", note.read_text()).exists()
 
 
 def test_the_server_ends_when_its_client_goes_and_prints_nothing_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""MCP tools `search`, `read`, `errors`, `explain`, `check`, the skill's files as resources; stdio, on the official SDK."""
+"""MCP tools `search`, `read`, `errors`, `explain`, `check`, `run_check`, the skill's files as resources; official SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ from mcp.server.mcpserver.resources import FileResource
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
+from cudagraph_skill_server import capturing
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cudagraph_skill.model import Section
 
 INSTRUCTIONS = """\
@@ -291,21 +295,25 @@ def _result(text: str, data: BaseModel) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
 
-def build() -> MCPServer:
-    """The server with all tools and resources, not yet connected to anything."""
+def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
+    """The server with all tools and resources, not yet connected to anything; `run_check` only where a folder is allowed."""
     root = skill_root()
+    captures = capturing.Captures(python, allowed, STEPS)
     server = MCPServer(
         name="cuda-graphs",
         title="CUDA Graphs for PyTorch",
         version=__version__,
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS + capturing.INSTRUCTIONS * bool(allowed),
         log_level="WARNING",
+        lifespan=captures.lifespan,
     )
     server.tool(title="Search CUDA Graphs knowledge", annotations=_READ_ONLY)(search)
     server.tool(title="Read a section", annotations=_READ_ONLY)(read)
     server.tool(title="Diagnose a log", annotations=_READ_ONLY)(errors)
     server.tool(title="Explain an error, a cause or a hazard", annotations=_READ_ONLY)(explain)
     server.tool(title="Check source for capture hazards", annotations=_READ_ONLY)(check)
+    if allowed:
+        server.tool(title=capturing.TITLE, annotations=capturing.ANNOTATIONS)(captures.run_check)
     for path in (root / "SKILL.md", *sorted((root / "references").glob("*.md"))):
         server.add_resource(_resource(root, path))
     return server
@@ -324,6 +332,9 @@ def _resource(root: Path, path: Path) -> FileResource:
     )
 
 
-def serve() -> None:
-    """Answer on stdin and stdout until the client goes."""
-    build().run("stdio")
+def serve(python: str | None = None, allowed: Sequence[Path] | None = None) -> None:
+    """Answer on stdin and stdout until the client goes; run code of the `allowed` folders in the interpreter `python`."""
+    for folder in allowed or ():
+        if not folder.is_dir():
+            raise SkillError(f"--allow {folder}: there is no such folder")
+    build(python or "", allowed or ()).run("stdio")

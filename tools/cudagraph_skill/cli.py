@@ -8,6 +8,7 @@ import io
 import os
 import shlex
 import sys
+import threading
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -44,7 +45,22 @@ def _count(text: str) -> int:
     return number
 
 
-_count.__name__ = "whole number"  # argparse names the type in its message
+def _number(text: str) -> int:
+    number = int(text[:9])
+    if number < 0 or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be 0 or more and at most 999999")
+    return number
+
+
+def _positive(text: str) -> float:
+    number = float(text[:20])
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"is {text[:20]}, it must be above 0 and below a million")
+    return number
+
+
+_count.__name__ = _number.__name__ = "whole number"  # argparse names the type in its message
+_positive.__name__ = "number"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -146,10 +162,12 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
         "read Python source and name the lines that break, or silently spoil, a CUDA graph capture",
         "example: skill check train.py:step\n"
         "         skill check src/ --ignore CG1\n"
+        "         skill check --run train.py:step --shape 8x16      (captures it on the GPU, replays, compares with eager)\n"
+        "         skill check --run --target Trainer.step -- python train.py --steps 20\n"
         "         git show HEAD:model.py | skill check - --function Model.forward\n\n"
         "a comment allows a line: `# cg: allow CG201 - reason`, at its end or alone above it; on a `def` the whole function",
         "exit codes: 0 nothing that breaks a capture, 1 errors or warnings, 2 the command was not understood, or a file is no\n"
-        "Python, 3 this machine lacks something it needs",
+        "Python, or (--run) the code fails without a graph, 3 this machine lacks something it needs",
     )
     new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]|FOLDER", help="what to read; - reads source from stdin")
     new.add_argument("--function", metavar="NAME", help="the captured function or method, as NAME or CLASS.NAME")
@@ -166,7 +184,39 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     change = new.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
     change.add_argument("--fix", action="store_true", help="correct in the files what can be corrected mechanically")
-    new.set_defaults(run=_check)
+    _add_run(new)
+    new.set_defaults(run=_check, program=None)
+
+
+def _add_run(check: _Parser) -> None:
+    """The options of a capture on the GPU."""
+    new = check.add_argument_group("on the GPU", "run the code in your interpreter, in a process of its own")
+    new.add_argument(
+        "--run", action="store_true", dest="on_gpu", help="capture FILE:FUNCTION, replay it, compare it with eager"
+    )
+    new.add_argument("--inputs", metavar="NAME", help="the function of the file that returns the arguments")
+    new.add_argument(
+        "--make", metavar="NAME", help="the function of the file that returns a dict with fn and inputs (default: make)"
+    )
+    new.add_argument(
+        "--shape",
+        action="append",
+        metavar="SPEC",
+        help="an argument: 8x128, 8x128:bf16, 8x128:int64<50257, =0.5; once for each",
+    )
+    new.add_argument("--warmup", type=_number, metavar="N", help="calls before the capture (default 3)")
+    new.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
+    new.add_argument("--deadline", type=_positive, metavar="SECONDS", help="kill it after this time (default 120)")
+    new.add_argument(
+        "--memory", type=_positive, metavar="GB", help="kill it when it needs more host memory (default: no bound)"
+    )
+    new.add_argument(
+        "--target",
+        metavar="NAME",
+        help="what to capture in the program after --: FUNCTION or CLASS.METHOD of it, or FILE:…, pkg.mod:…",
+    )
+    new.add_argument("--continue", action="store_true", dest="continue_", help="let that program run on after the check")
+    new.add_argument("--skip", type=_number, metavar="N", help="leave its first N calls alone")
 
 
 def _add_corpus(new: _Parser) -> None:
@@ -179,8 +229,17 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
         commands,
         "serve",
         "run the MCP server on stdin and stdout",
-        "example: claude mcp add cuda-graphs -- skill serve",
+        "example: claude mcp add cuda-graphs -- skill serve\n"
+        "         claude mcp add cuda-graphs -- skill serve --python .venv/bin/python --allow .",
     )
+    new.add_argument(
+        "--allow",
+        action="append",
+        type=Path,
+        metavar="FOLDER",
+        help="offer the tool run_check, which runs code of this folder on the GPU",
+    )
+    new.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
     new.set_defaults(run=_serve, json=False)
 
 
@@ -289,10 +348,13 @@ _STDIN = "<stdin>"
 
 
 def _check(args: argparse.Namespace) -> int:
-    from cudagraph_skill import findings
+    from cudagraph_skill import findings, running
     from cudagraph_skill.check.source import lines_of
 
     form = "json" if args.json else args.output_format
+    if args.on_gpu:
+        return _run(args, form)
+    running.refuse_without_run(args)
     pasted = _pasted(args)
     report = _report(args, pasted)
     differences = ""
@@ -307,6 +369,56 @@ def _check(args: argparse.Namespace) -> int:
     if form in ("json", "sarif") or not (args.diff and differences):
         print(findings.written(report, form, findings.Reader(_steps(args), lines, _colour()), differences))
     return findings.exit_code(report, {each.partition(":")[0] for each in args.targets})
+
+
+def _run(args: argparse.Namespace, form: str) -> int:
+    """Capture on the GPU; what lasts is told on stderr."""
+    from cudagraph_skill import capture, examinations, findings, running
+    from cudagraph_skill.check.source import lines_of
+
+    requests = running.requests(args, args.program)
+    reader = findings.Reader(_steps(args), cache(lines_of), _colour())
+    found = []
+    with _Patient() as patient, capture.Guests() as guests:
+        for each in capture.examine(requests, guests, capture.Ears(patient.say, forward=_echo)):
+            if each.verdict == "misuse" and len(requests) == 1:
+                raise SkillError(each.said)
+            found.append(each)
+            if form in ("full", "concise", "github"):
+                gap = "\n" if form == "full" and len(found) > 1 else ""
+                print(gap + examinations.text(each, form, reader), flush=True)
+    if form in ("json", "sarif"):
+        print(examinations.written(found, form, reader))
+    return examinations.exit_code(found)
+
+
+class _Patient:
+    """Tells on stderr what is being done, once it has lasted a second."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> _Patient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.say("")
+
+    def say(self, sentence: str) -> None:
+        """From now on this is being done; "" for nothing."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(1.0, _say, [f"{sentence} …"]) if sentence else None
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+
+def _echo(data: bytes) -> None:
+    """What a watched program prints, as it comes, beside our answer."""
+    if sys.stderr is not None:
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
 
 
 def _pasted(args: argparse.Namespace) -> bytes | None:
@@ -458,13 +570,13 @@ def _read(args: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(_: argparse.Namespace) -> int:
+def _serve(args: argparse.Namespace) -> int:
     try:
         from cudagraph_skill_server import app
     except ModuleNotFoundError as error:
         missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
         raise SkillError(f"{missing}: run `pip install whoosh markdown-it-py pyyaml 'mcp>=2.3,<3'`", 3) from None
-    app.serve()
+    app.serve(args.python, args.allow)
     return 0
 
 
@@ -493,10 +605,21 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
         near = difflib.get_close_matches(argv[0], commands, 1)
         hint = f"did you mean `skill {near[0]}`?" if near else f'to ask, type: skill search "{argv[0]}"'
         raise SkillError(f"skill: there is no command `{argv[0]}`; {hint}")
+    argv, program = _divided(argv)
     args, unknown = top.parse_known_args(argv)
+    if program is not None:
+        args.program = program
     if unknown:
         _refuse(unknown, args, commands[args.command])
     return args
+
+
+def _divided(argv: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
+    """Our arguments, and the command after `--` where a run was asked for, which is not ours to parse."""
+    if list(argv[:1]) != ["check"] or "--" not in argv or "--run" not in argv[: argv.index("--")]:
+        return argv, None
+    end = argv.index("--")
+    return argv[:end], list(argv[end + 1 :])
 
 
 def _refuse(unknown: list[str], args: argparse.Namespace, command: _Parser) -> None:
@@ -533,7 +656,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except SkillError as error:
         _say(str(error))
-        if "--json" in arguments or "--output-format=json" in arguments or ("--output-format", "json") in pairwise(arguments):
+        ours, _ = _divided(arguments)
+        if "--json" in ours or "--output-format=json" in ours or ("--output-format", "json") in pairwise(ours):
             from cudagraph_skill import render
 
             print(render.error_json(str(error)))

@@ -47,29 +47,39 @@ def exit_code(report: Report, named: Collection[str] = ()) -> int:
     return 2 if kind == "unread" or any(note.partition(":")[0] in named for note in unread) else 0
 
 
+def _known(each: Finding) -> Hazard:
+    return hazard(each.id)
+
+
 class Reader(NamedTuple):
-    """Who reads a report: how they go on, where the lines of the source come from, whether they see colours."""
+    """Who reads a report: how they go on, where the lines of the source come from, whether they see colours.
+
+    `known` says what stands under a finding: the hazard of its id.
+    """
 
     steps: Steps
     lines: Lines
     colour: bool = False
+    known: Callable[[Finding], Hazard] = _known
 
 
 def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
     """A report in one of FORMS; JSON has the `diff` of what was, or would be, corrected."""
-    steps, lines, colour = reader
+    steps, lines = reader.steps, reader.lines
     if form == "json":
         return json.dumps({**data(report, reader), **({"diff": diff} if diff else {})}, ensure_ascii=False)
     if form == "sarif":
-        return json.dumps(_sarif(report, lines), ensure_ascii=False, indent=1)
+        return json.dumps(
+            sarif(ordered(report), report.notes, verdict(report) != "unread", reader), ensure_ascii=False, indent=1
+        )
     found = ordered(report)
-    end = [_line(f"{summary(report, lines)}"), f"next: {next_step(report, steps)}"]
+    end = [one_line(f"{summary(report, lines)}"), f"next: {next_step(report, steps)}"]
     if form == "github":
-        return "\n".join([*(_annotation(each, lines) for each in found), *end])
+        return "\n".join([*(annotation(each, reader) for each in found), *end])
     if form == "concise":
-        return "\n".join([*(_head(each, lines, colour) for each in found), *end])
+        return "\n".join([*(head(each, reader) for each in found), *end])
     first = {each.id: each for each in reversed(found)}
-    parts = [_full(each, first[each.id] is each, reader) for each in found]
+    parts = [full(each, first[each.id] is each, reader) for each in found]
     return "\n\n".join([*parts, "\n".join(end)])
 
 
@@ -121,15 +131,16 @@ def data(report: Report, reader: Reader) -> dict[str, Any]:
     return {
         "verdict": verdict(report),
         "summary": summary(report, reader.lines),
-        "findings": [_record(each, reader.lines) for each in ordered(report)],
+        "findings": [record(each, reader) for each in ordered(report)],
         "regions": [{"path": each.path, "line": each.line, "name": each.name, "how": each.how} for each in report.regions],
         "notes": list(report.notes),
         "next": next_step(report, reader.steps),
     }
 
 
-def _record(each: Finding, lines: Lines) -> dict[str, Any]:
-    known = hazard(each.id)
+def record(each: Finding, reader: Reader) -> dict[str, Any]:
+    """One finding for programs."""
+    known, lines = reader.known(each), reader.lines
     found: dict[str, Any] = {
         "path": each.path,
         "line": each.line,
@@ -181,27 +192,29 @@ def _place(each: Finding, lines: Lines) -> str:
     return f"{each.path}:{shown(lines(each.path)[1] if each.path.endswith('.ipynb') else [], each.line)}"
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """One line that cannot steer a terminal; expressions of the user's code stand in it."""
     return printable(" ".join(text.split("\n")))
 
 
-def _head(each: Finding, lines: Lines, colour: bool) -> str:
-    known = hazard(each.id)
-    place, said = _line(f"{_place(each, lines)}:{each.column}:"), _line(each.message + _UNCERTAIN * (not each.certain))
+def head(each: Finding, reader: Reader) -> str:
+    """One finding in one line, in the form of compilers."""
+    _, lines, colour, named = reader
+    known = named(each)
+    place, said = one_line(f"{_place(each, lines)}:{each.column}:"), one_line(each.message + _UNCERTAIN * (not each.certain))
     severity = f"{_COLOURS[known.severity]}{known.severity}{_PLAIN}" if colour else known.severity
     return f"{_BOLD}{place}{_PLAIN} {each.id} {severity} {said}" if colour else f"{place} {each.id} {severity} {said}"
 
 
-def _full(each: Finding, first: bool, reader: Reader) -> str:
+def full(each: Finding, first: bool, reader: Reader) -> str:
     """One finding with its source line; what is the same for all of its id stands at the first of them only."""
-    known = hazard(each.id)
-    parts = [_head(each, reader.lines, reader.colour), *_excerpt(each, reader.lines)]
+    known = reader.known(each)
+    parts = [head(each, reader), *_excerpt(each, reader.lines)]
     if first and known.why:
-        parts.append(f"  why: {_line(known.why)}")
-    parts.append(f"  fix: {_line(known.fix)}")
+        parts.append(f"  why: {one_line(known.why)}")
+    parts.append(f"  fix: {one_line(known.fix)}")
     if each.via:
-        parts.append(f"  called from: {_line(' > '.join(each.via))}")
+        parts.append(f"  called from: {one_line(' > '.join(each.via))}")
     if first:
         parts.append(f"  more: {reader.steps.explain(each.id)}")
     return "\n".join(parts)
@@ -230,9 +243,9 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
-def _annotation(each: Finding, lines: Lines) -> str:
+def annotation(each: Finding, reader: Reader) -> str:
     """A workflow command of GitHub Actions."""
-    known = hazard(each.id)
+    known, lines = reader.known(each), reader.lines
     cell = shown(lines(each.path)[1], each.line) if each.path.endswith(".ipynb") else ""
     said = f"{each.message}{_UNCERTAIN * (not each.certain)}. Fix: {known.fix}"
     where = {"file": each.path, "line": str(each.line), "col": str(each.column), "title": f"{each.id} {known.name}"}
@@ -246,16 +259,16 @@ def _escaped(text: str, also: str = "") -> str:
     return printable("".join(f"%{ord(char):02X}" if char in f"%\r\n{also}" else char for char in text))
 
 
-def _sarif(report: Report, lines: Lines) -> dict[str, Any]:
-    """SARIF 2.1.0, one run."""
-    found = ordered(report)
+def sarif(found: list[Finding], notes: list[str], done: bool, reader: Reader) -> dict[str, Any]:
+    """SARIF 2.1.0, one run; `done` is False where nothing could be examined."""
     rules = list(dict.fromkeys(each.id for each in found))
-    notes = [{"level": "warning", "message": {"text": note}} for note in report.notes]
+    known = {each.id: reader.known(each) for each in found}
+    messages = [{"level": "warning", "message": {"text": note}} for note in notes]
     run = {
-        "tool": {"driver": {"name": "cudagraph-skill", "version": __version__, "rules": [_rule(hazard(id_)) for id_ in rules]}},
+        "tool": {"driver": {"name": "cudagraph-skill", "version": __version__, "rules": [_rule(known[id_]) for id_ in rules]}},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": verdict(report) != "unread", "toolExecutionNotifications": notes}],
-        "results": [_result(each, rules.index(each.id), lines) for each in found],
+        "invocations": [{"executionSuccessful": done, "toolExecutionNotifications": messages}],
+        "results": [_result(each, rules.index(each.id), reader) for each in found],
     }
     return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
@@ -271,8 +284,8 @@ def _rule(known: Hazard) -> dict[str, Any]:
     }
 
 
-def _result(each: Finding, rule: int, lines: Lines) -> dict[str, Any]:
-    known = hazard(each.id)
+def _result(each: Finding, rule: int, reader: Reader) -> dict[str, Any]:
+    known, lines = reader.known(each), reader.lines
     called = f" Called from: {' > '.join(each.via)}." if each.via else ""
     cell = f"{shown(lines(each.path)[1], each.line)}: " if each.path.endswith(".ipynb") else ""
     region = {"startLine": 1} if cell else {"startLine": max(each.line, 1), "startColumn": max(each.column, 1)}

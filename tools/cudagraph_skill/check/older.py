@@ -79,8 +79,14 @@ def _template(letters: list[str], text: str, piece: Piece) -> None:
     _put(letters, piece.start, blank(text[piece.start : piece.end]))
     for start, end in kept:
         _put(letters, start, text[start:end])
-        letters[end] = ","
-    letters[piece.start], letters[piece.end - 1] = "(", ")"
+        _over(letters, end, ",")
+    _over(letters, piece.start, "(")
+    _over(letters, piece.end - 1, ")")
+
+
+def _over(letters: list[str], place: int, letter: str) -> None:
+    """Write over one letter; the line end that may stand there where a string is not closed stays."""
+    letters[place] = letter + "\n" * (letters[place] == "\n")
 
 
 def _formatted(letters: list[str], text: str, piece: Piece) -> None:

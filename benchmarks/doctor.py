@@ -1,0 +1,329 @@
+"""How often `skill check --run` is right about programs with known verdicts, and what it costs.
+
+    python benchmarks/doctor.py run > out.json     on a GPU machine, with torch and the standard library only (about 5 minutes);
+                                                   `run mutants` or `run snippets/301` those whose set and name begin so
+    python benchmarks/doctor.py keep out.json ...  back here: adds the rows to benchmarks/evidence/doctor.json
+    python benchmarks/doctor.py                    the figures of that evidence; --misses names what was wrong
+    python benchmarks/doctor.py --check            exit 1 if one is worse than in floors.yaml, or a program has changed
+
+Three sets of programs, none of which says what to expect: `snippets` (benchmarks/snippets, verdicts seen on a GPU by
+tests/replayed.py), `mutants` (benchmarks/mutants: steps that are right, and the same with one seeded bug that goes silently
+wrong), `hazards` (the captured functions of tests/hazards). A silent error is caught where the verdict is silent_wrong; a false
+alarm is any other verdict than safe on a program that is. Lines are right where the label names them: of a snippet its hazard
+lines, of a mutant those that were changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import hashlib
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+
+from cudagraph_skill import capture  # noqa: E402
+from cudagraph_skill.model import SkillError  # noqa: E402
+
+EVIDENCE = HERE / "evidence" / "doctor.json"
+_BARE = """
+import time
+start = time.perf_counter()
+import torch
+there = time.perf_counter()
+torch.zeros(1, device="cuda")
+print(there - start, time.perf_counter() - there)
+"""
+_AT_ONCE, _DEADLINE_SECONDS, _TIMED = 12, 100, 12
+_HAZARD = re.compile(r"^def ((?:bad|good)_\w+)\(", re.MULTILINE)
+_SEVERITY = re.compile(r"^### (CG\d{3}) .*?^- \*\*Severity\*\* (\w+)", re.MULTILINE | re.DOTALL)
+_TRUTH = {"error": "capture_error", "warning": "silent_wrong", "info": "safe"}
+
+
+class Program(NamedTuple):
+    """One callable with a known verdict: `target` is what `--run` is given, `inputs` the function for its arguments."""
+
+    set: str
+    id: str
+    kind: str
+    target: str
+    inputs: str
+    truth: str
+    lines: tuple[int, ...]
+    digest: str
+
+
+# The programs ---------------------------------------------------------------------------------------------------------
+
+
+def programs(folder: Path) -> list[Program]:
+    """All of them; the mutants are written to `folder`."""
+    return [*snippets(), *mutants(folder), *hazards()]
+
+
+def snippets() -> list[Program]:
+    """Each labelled snippet."""
+    labels = json.loads((HERE / "snippets.json").read_text(encoding="utf-8"))
+    return [
+        Program(
+            "snippets", name, label["cause"], str(HERE / "snippets" / f"{name}.py"), "", label["verdict"],
+            (*label["hazard_lines"], *label["also_ok_lines"]), _digest((HERE / "snippets" / f"{name}.py").read_text()),
+        )
+        for name, label in labels.items()
+    ]  # fmt: skip
+
+
+def mutants(folder: Path) -> list[Program]:
+    """Each base, which is right, and each of its seeded bugs, written to `folder`."""
+    found = []
+    for path in sorted((HERE / "mutants").glob("*.py")):
+        base = path.read_text(encoding="utf-8")
+        found.append(Program("mutants", path.stem, "base", str(path), "", "safe", (), _digest(base)))
+        for each in json.loads(path.with_suffix(".json").read_text(encoding="utf-8")):
+            text = mutated(base, each["edits"], f"{path.stem}: {each['name']}")
+            name = f"{path.stem}__{each['name'].replace('-', '_')}"
+            (folder / f"{name}.py").write_text(text, encoding="utf-8")
+            target = str(folder / f"{name}.py")
+            found.append(Program("mutants", name, each["kind"], target, "", "silent_wrong", changed(base, text), _digest(text)))
+    return found
+
+
+def mutated(text: str, edits: list[list[str]], name: str) -> str:
+    """The text with each edit made; every old part must stand there once."""
+    for old, new in edits:
+        if text.count(old) != 1:
+            raise ValueError(f"{name}: {text.count(old)} times in the base, must be once: {old[:60]!r}")
+        text = text.replace(old, new)
+    return text
+
+
+def changed(base: str, text: str) -> tuple[int, ...]:
+    """The lines of a text that its base does not have."""
+    there = collections.Counter(base.splitlines())
+    return tuple(number for number, line in enumerate(text.splitlines(), 1) if line not in there)
+
+
+def hazards() -> list[Program]:
+    """The captured functions of the hazards' programs that one GPU and torch 2.11 can run."""
+    severities = dict(_SEVERITY.findall((ROOT / "references" / "hazards.md").read_text(encoding="utf-8")))
+    found = []
+    for path in sorted((ROOT / "tests" / "hazards").glob("cg*.py")):
+        text = path.read_text(encoding="utf-8")
+        if re.search(r"^# needs: ", text, re.MULTILINE):
+            continue
+        id_ = path.name[:5].upper()
+        for name in _HAZARD.findall(text):
+            inputs = next((each for each in (f"inputs_{name}", "inputs") if f"def {each}(" in text), "")
+            truth = _TRUTH[severities[id_]] if name.startswith("bad") else "safe"
+            found.append(Program("hazards", f"{id_}:{name}", id_, f"{path}:{name}", inputs, truth, (), _digest(text)))
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# The run --------------------------------------------------------------------------------------------------------------
+
+
+def run(only: str) -> dict[str, Any]:
+    """Examine every program, several at once, then some alone for their times."""
+    import on_gpu
+
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = [each for each in programs(Path(folder)) if f"{each.set}/{each.id}".startswith(only)]
+        shares = [wanted[start::_AT_ONCE] for start in range(_AT_ONCE)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            rows = [row for share in pool.map(_examined, shares) for row in share]
+        timed = _timed() if "snippets".startswith(only) else {}
+    command = f"python benchmarks/doctor.py run {only}".strip()
+    return {**on_gpu.machine(command), "time": timed, "rows": sorted(rows, key=lambda row: str(row["id"]))}
+
+
+def _examined(share: list[Program]) -> list[dict[str, Any]]:
+    """A row for each program, all with the same warm guest."""
+    with capture.Guests() as guests:
+        return [_row(each, guests) for each in share]
+
+
+def _row(each: Program, guests: capture.Guests) -> dict[str, Any]:
+    request = capture.Request(each.target, sys.executable, str(ROOT), inputs=each.inputs, deadline=_DEADLINE_SECONDS)
+    start = time.monotonic()
+    row: dict[str, Any] = {"set": each.set, "id": each.id, "digest": each.digest}
+    try:
+        found = next(capture.examine([request], guests, capture.Ears(lambda _: None)))
+    except SkillError as error:
+        return {**row, "verdict": "misuse", "said": str(error)}
+    return {
+        **row,
+        "verdict": found.verdict,
+        "lines": [[item.line, item.id, item.observed] for item in found.findings],
+        "seconds": round(time.monotonic() - start, 2),
+        "rungs": round(sum(each.seconds for each in found.rungs), 2),
+        "said": found.said.replace(str(ROOT), "")[:160],
+    }
+
+
+def _timed() -> dict[str, Any]:
+    """Seconds alone on the machine: torch and CUDA in a bare process, the first verdict, and one more in the same zygote.
+
+    `beyond_rungs` is what of `one_more` is no rung: the fork, the import of the module, CUDA's start, the static check.
+    """
+    few = [each for each in snippets() if each.truth == "safe"][:_TIMED]
+    parts = [list(map(float, subprocess.check_output([sys.executable, "-c", _BARE], text=True).split())) for _ in range(3)]
+    firsts = []
+    for _ in range(3):
+        with capture.Guests() as guests:
+            firsts.append(_row(few[0], guests)["seconds"])
+    with capture.Guests() as guests:
+        rows = [_row(each, guests) for each in few]
+    return {
+        "torch_import": [round(each[0], 2) for each in parts],
+        "cuda_init": [round(each[1], 2) for each in parts],
+        "first_verdict": firsts,
+        "one_more": [row["seconds"] for row in rows[1:]],
+        "beyond_rungs": [round(row["seconds"] - row["rungs"], 2) for row in rows[1:]],
+    }
+
+
+def keep(files: list[str]) -> None:
+    """Add runs to the evidence: of each program, and of the times, the newest stays, with the machine that it ran on."""
+    runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
+    runs += [json.loads(Path(each).read_text(encoding="utf-8")) for each in files]
+    taken: set[str] = set()
+    for each in reversed(runs):
+        each["rows"] = [row for row in each["rows"] if row["id"] not in taken]
+        each["time"] = {} if "time" in taken else each["time"]
+        taken |= {row["id"] for row in each["rows"]} | ({"time"} if each["time"] else set())
+    EVIDENCE.write_text(json.dumps([each for each in runs if each["rows"]], indent=1) + "\n", encoding="utf-8")
+
+
+# The figures ----------------------------------------------------------------------------------------------------------
+
+
+def rows_of(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of all runs."""
+    return [row for each in evidence for row in each["rows"]]
+
+
+def figures(evidence: list[dict[str, Any]], known: list[Program]) -> dict[str, dict[str, Any]]:
+    """Percentages for each set of programs."""
+    truth = {each.id: each for each in known}
+    found: dict[str, dict[str, Any]] = {}
+    for name in ("snippets", "mutants", "hazards"):
+        rows = [row for row in rows_of(evidence) if row["set"] == name and row["id"] in truth]
+        if rows:
+            found[name] = _figures(rows, truth)
+    return found
+
+
+def _figures(rows: list[dict[str, Any]], truth: dict[str, Program]) -> dict[str, Any]:
+    wrong = [row for row in rows if truth[row["id"]].truth == "silent_wrong"]
+    safe = [row for row in rows if truth[row["id"]].truth == "safe"]
+    placed = [row for row in rows if truth[row["id"]].lines and truth[row["id"]].truth != "safe"]
+    fails = [row for row in placed if truth[row["id"]].truth == "capture_error"]
+    return {
+        "programs": len(rows),
+        "verdict right": _share(row["verdict"] == truth[row["id"]].truth for row in rows),
+        "silent errors caught": _share(row["verdict"] == "silent_wrong" for row in wrong),
+        "false alarms": _share(row["verdict"] != "safe" for row in safe),
+        "failing line first": _share(_first(row) in truth[row["id"]].lines for row in fails),
+        "wrong line among": _share(bool(_lines(row) & set(truth[row["id"]].lines)) for row in placed if row not in fails),
+    }
+
+
+def _first(row: dict[str, Any]) -> int:
+    return next((int(each[0]) for each in row.get("lines", [])), 0)
+
+
+def _lines(row: dict[str, Any]) -> set[int]:
+    return {int(each[0]) for each in row.get("lines", [])}
+
+
+def _share(given: Any) -> float | None:
+    answers = [bool(each) for each in given]
+    return round(100 * sum(answers) / len(answers), 1) if answers else None
+
+
+def misses(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
+    """Each program whose verdict was not right, and each without a right line."""
+    truth = {each.id: each for each in known}
+    said = []
+    for row in rows_of(evidence):
+        each = truth.get(row["id"])
+        if each is None:
+            continue
+        if row["verdict"] != each.truth:
+            said.append(f"{row['id']} ({each.kind}): {row['verdict']}, is {each.truth}: {row.get('said', '')}")
+        elif each.lines and each.truth != "safe" and not _lines(row) & set(each.lines):
+            said.append(f"{row['id']} ({each.kind}): lines {sorted(_lines(row))}, is one of {list(each.lines)}")
+    return said
+
+
+def stale(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
+    """Programs that have no row, or one of another text."""
+    rows = {row["id"]: row["digest"] for row in rows_of(evidence)}
+    return [each.id for each in known if rows.get(each.id) != each.digest]
+
+
+def below(found: dict[str, dict[str, Any]]) -> list[str]:
+    """The figures that are worse than their floor."""
+    import yaml
+
+    floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["doctor"]
+    said = []
+    for name, wanted in floors.items():
+        for key, floor in wanted.items():
+            value = found[name][key]
+            if value is None or (value > floor if key == "false alarms" else value < floor):
+                said.append(f"{name}, {key}: {value}, must be {floor}")
+    return said
+
+
+def _show(evidence: list[dict[str, Any]], found: dict[str, dict[str, Any]]) -> None:
+    for each in evidence:
+        print(f"{len(each['rows'])} programs on {', '.join(each['gpus'])}; torch {each['torch']}; {each['date']}")
+    for name, each in found.items():
+        print(f"{name:9s}", "  ".join(f"{key} {value}" for key, value in each.items()))
+    for key, values in (item for each in evidence for item in each["time"].items()):
+        spread = f"{min(values):.2f} to {max(values):.2f}, {len(values)} runs"
+        print(f"{key:13s} median {statistics.median(values):.2f} s ({spread})")
+
+
+def main() -> int:
+    """`run [BEGINNING]`, `keep FILE ...`, or the figures."""
+    if sys.argv[1:2] == ["run"]:
+        print(json.dumps(run("".join(sys.argv[2:3])), indent=1))
+        return 0
+    if sys.argv[1:2] == ["keep"] and len(sys.argv) > 2:
+        keep(sys.argv[2:])
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--misses", action="store_true")
+    parser.add_argument("--evidence", type=Path, default=EVIDENCE)
+    args = parser.parse_args()
+    evidence = json.loads(args.evidence.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        known = programs(Path(folder))
+    found = figures(evidence, known)
+    _show(evidence, found)
+    wrong = below(found) + [f"not run as it is now: {each}" for each in stale(evidence, known)] if args.check else []
+    for each in (*wrong, *(misses(evidence, known) if args.misses else [])):
+        print(each)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,362 @@
+"""A program runs as it would without us, and real calls of the one target in it are taken."""
+
+# ruff: noqa: E501 - a program as a user writes it stands on one line
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
+
+import torch
+from cudagraph_skill.gpu import intercept
+from user_files import line_of, same_interpreter, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["same_interpreter"]
+pytestmark = pytest.mark.usefixtures("same_interpreter")
+
+
+class Report:
+    """What the host would hear."""
+
+    def __init__(self) -> None:
+        self.results: list[dict[str, Any]] = []
+
+    def progress(self, said: str) -> None:
+        """Heard and forgotten."""
+
+    def result(self, result: dict[str, Any]) -> None:
+        """Kept."""
+        self.results.append(result)
+
+
+class Taken(list[Any]):
+    """The arguments of the calls that were taken, and what the program reported; `owner` is the object whose method it is."""
+
+    owner: Any = None
+    said = ""
+
+
+@pytest.fixture
+def take(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Taken]:
+    """Runs a program until enough calls are taken, without the check that needs a GPU."""
+    taken = Taken()
+
+    def check(self: Any) -> None:
+        self.done = True
+        taken.extend((each.args, each.kwargs) for each in self._calls)
+        taken.owner = self._owner
+
+    def run(target: str, *arguments: str, **options: Any) -> Taken:
+        report = Report()
+        intercept.run({"target": target, "arguments": [str(each) for each in arguments], **options}, report)
+        taken.said = report.results[0]["said"] if report.results else ""
+        return taken
+
+    monkeypatch.setattr(intercept.Watch, "_check", check)
+    return run
+
+
+# Marks
+
+
+def calls(source: str, name: str) -> list[str]:
+    """The names of the functions that are handed to the watch where the source is executed."""
+    seen: list[str] = []
+
+    def watch(function: Any) -> Any:
+        seen.append(getattr(function, "__qualname__", type(function).__name__))
+        return function
+
+    exec(intercept.marked(source.encode(), "a.py", name), {intercept._WATCH: watch, "__name__": "a"})
+    return seen
+
+
+MARKED = {
+    "function": ("def f(): pass\n", "f", "f"),
+    "async function": ("async def f(): pass\n", "f", "f"),
+    "method": ("class A:\n    def f(self): pass\n", "A.f", "A.f"),
+    "class with forward": ("class A:\n    def forward(self): pass\n    def __call__(self): pass\n", "A", "A.forward"),
+    "class with __call__": ("class A:\n    def __call__(self): pass\n", "A", "A.__call__"),
+    "nested class": ("class A:\n    class B:\n        def f(self): pass\n", "A.B.f", "A.B.f"),
+    "nested function": ("def g():\n    def f(): pass\n    return f\ng()\n", "g.f", "g.<locals>.f"),
+    "nested function as Python names it": ("def g():\n    def f(): pass\ng()\n", "g.<locals>.f", "g.<locals>.f"),
+    "in an if": ("if True:\n    def f(): pass\n", "f", "f"),
+    "in a try": ("try:\n    import no_such\nexcept ImportError:\n    def f(): pass\n", "f", "f"),
+    "static method": ("class A:\n    @staticmethod\n    def f(): pass\n", "A.f", "A.f"),
+    "class method": ("class A:\n    @classmethod\n    def f(cls): pass\n", "A.f", "A.f"),
+    "property": ("class A:\n    @property\n    def f(self): pass\n", "A.f", "A.f"),
+    "decorated": ("import torch\n@torch.no_grad()\ndef f(): pass\n", "f", "f"),
+    "with annotations of the future": ("from __future__ import annotations\ndef f(x: Nothing): pass\n", "f", "f"),
+}
+
+
+@pytest.mark.parametrize("kind", MARKED)
+def test_one_definition_is_handed_to_the_watch(kind: str) -> None:
+    source, name, wanted = MARKED[kind]
+    assert calls(source, name) == [wanted]
+
+
+@pytest.mark.parametrize("name", ["g", "A.g", "A.B", "f.g", "B"])
+def test_what_is_not_defined_is_said_in_a_sentence(name: str) -> None:
+    source = "class A:\n    def f(self): pass\n\nclass B:\n    x = 1\n\ndef f(): pass\n"
+    with pytest.raises(intercept.Missing, match=rf"a.py defines no {name}: name a function as FILE:FUNCTION"):
+        intercept.marked(source.encode(), "a.py", name)
+
+
+def test_the_mark_goes_inside_a_static_method_and_outside_of_other_decorators() -> None:
+    source = "import torch\nclass A:\n    @staticmethod\n    @torch.no_grad()\n    def f(): return torch.is_grad_enabled()\n"
+    seen: list[Any] = []
+
+    def watch(function: Any) -> Any:
+        seen.append(function)
+        return function
+
+    space: dict[str, Any] = {intercept._WATCH: watch, "__name__": "a"}
+    exec(intercept.marked(source.encode(), "a.py", "A.f"), space)
+    assert seen[0]() is False
+    assert space["A"].f() is False
+    assert space["A"]().f is seen[0]
+
+
+def test_lines_in_tracebacks_are_those_of_the_file() -> None:
+    source = "\n\nimport functools\n\n\n@functools.cache\ndef f(x):\n    y = x\n    return 1 / y\n"
+    space: dict[str, Any] = {intercept._WATCH: lambda function: function, "__name__": "a"}
+    exec(intercept.marked(source.encode(), "a.py", "f"), space)
+    with pytest.raises(ZeroDivisionError) as raised:
+        space["f"](0)
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].lineno == 9
+    plain: dict[str, Any] = {}
+    exec(compile(ast.parse(source), "a.py", "exec"), plain)
+    assert space["f"].__wrapped__.__code__.co_firstlineno == plain["f"].__wrapped__.__code__.co_firstlineno
+
+
+# Which module
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "module", "main"),
+    [
+        ("train.py:step", "train.py", "", True),
+        ("./train.py:step", "train.py", "", True),
+        ("other.py:step", "train.py", "", False),
+        ("train:step", "train.py", "", True),
+        ("train:step", "sub/train.py", "", True),
+        ("__main__:step", "train.py", "", True),
+        ("step", "train.py", "", True),
+        ("other:step", "train.py", "", False),
+        ("pkg.train:step", "pkg/train.py", "pkg.train", True),
+        ("pkg.other:step", "pkg/train.py", "pkg.train", False),
+        ("pkg.__main__:step", "pkg/__main__.py", "pkg", True),
+        ("pkg/__main__.py:step", "pkg/__main__.py", "pkg", True),
+    ],
+)
+def test_the_program_itself_may_be_named_in_many_ways(target: str, path: str, module: str, main: bool) -> None:
+    assert intercept.Target({"target": target}).is_main(path, module) is main
+
+
+LOOP = "for n in range(20):\n    {}\n"
+
+
+@pytest.mark.parametrize("target", ["{folder}/helper.py:step", "helper:step"])
+def test_a_module_that_the_program_imports_is_watched(tmp_path: Path, take: Callable[..., Taken], target: str) -> None:
+    written(tmp_path / "helper.py", "def step(n):\n    return n\n")
+    main = written(tmp_path / "main.py", "import helper\n" + LOOP.format("helper.step(n)"))
+    assert take(target.format(folder=tmp_path), main) == [((n,), {}) for n in range(3, 9)]
+
+
+def test_a_module_in_a_package_is_watched(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    written(tmp_path / "pkgone/__init__.py", "")
+    written(tmp_path / "pkgone/model.py", "class Net:\n    def forward(self, n):\n        return n\n")
+    main = written(tmp_path / "main.py", "from pkgone.model import Net\nnet = Net()\n" + LOOP.format("net.forward(n=n)"))
+    taken = take("pkgone.model:Net", main)
+    assert taken == [((), {"n": n}) for n in range(3, 9)]
+    assert type(taken.owner).__name__ == "Net"
+
+
+def test_a_module_that_lacks_the_target_is_told(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    written(tmp_path / "helper.py", "x = 1\n")
+    taken = take("helper:step", written(tmp_path / "main.py", "import helper\n"))
+    assert (
+        taken.said == f"{tmp_path}/helper.py defines no step: name a function as FILE:FUNCTION or a method as FILE:CLASS.METHOD"
+    )
+
+
+@pytest.mark.parametrize("name", ["pkgtwo", "pkgtwo.train"])
+def test_a_module_is_run_as_python_runs_it(
+    tmp_path: Path, take: Callable[..., Taken], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    source = "from . import start\n\n\ndef step(n):\n    return n\n\n\nif __name__ == '__main__':\n    for n in range(start, start + 9):\n        step(n)\n"
+    written(tmp_path / "pkgtwo/__init__.py", "start = 100\n")
+    written(tmp_path / "pkgtwo/__main__.py", source)
+    written(tmp_path / "pkgtwo/train.py", source)
+    monkeypatch.chdir(tmp_path)
+    assert take("step", "-m", name) == [((n,), {}) for n in range(103, 109)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing.py"], "there is no program nothing.py"),
+        (["-m", "no_such_module"], "there is no module no_such_module to run"),
+    ],
+)
+def test_a_program_that_is_not_there_is_told(take: Callable[..., Taken], arguments: list[str], said: str) -> None:
+    assert take("step", *arguments).said.startswith(said)
+
+
+SELF = "import json, sys\nprint(json.dumps([sys.argv, __name__, __file__, sys.path[0], __package__, __spec__ and __spec__.name]))\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["main.py", "--lr", "1"], ["-m", "main", "x"], ["-m", "pkgthree", "-y"], ["./pkgthree/../main.py"]]
+)
+def test_a_program_finds_itself_as_it_would_without_us(
+    tmp_path: Path,
+    take: Callable[..., Taken],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    written(tmp_path / "pkgthree/__init__.py", "")
+    for name in ("main.py", "pkgthree/__main__.py"):
+        written(tmp_path / name, SELF)
+    monkeypatch.chdir(tmp_path)
+    alone = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=30, check=True)
+    take("other:step", *arguments)
+    ours, theirs = json.loads(capsys.readouterr().out), json.loads(alone.stdout)
+    theirs[2] = os.path.normpath(theirs[2])
+    assert ours == theirs
+
+
+# Which calls
+
+
+def test_only_calls_of_the_first_object_are_taken(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "class A:\n    def go(self, n):\n        return n\n\n\none, other = A(), A()\n" + LOOP.format(
+        "one.go(n), other.go(-n)"
+    )
+    assert take("A.go", written(tmp_path / "main.py", source)) == [((n,), {}) for n in range(3, 9)]
+
+
+def test_a_decorated_method_has_an_object_too(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = (
+        "import torch\n\n\nclass A:\n    @torch.no_grad()\n    def go(self, n):\n        return n\n\n\none, other = A(), A()\n"
+    )
+    taken = take("A.go", written(tmp_path / "main.py", source + LOOP.format("other.go(n), one.go(-n)")))
+    assert taken == [((n,), {}) for n in range(3, 9)]
+    assert type(taken.owner).__name__ == "A"
+
+
+def test_a_target_that_a_decorator_made_an_object_of_is_watched(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "class Wrap:\n    def __init__(self, f):\n        self.f = f\n\n    def __call__(self, n):\n        return self.f(n)\n\n\n@Wrap\ndef step(n):\n    return n\n\n\n"
+    assert len(take("step", written(tmp_path / "main.py", source + LOOP.format("step(n)")))) == 6
+
+
+def test_a_function_that_is_defined_anew_is_the_same_target(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "def make():\n    def step(n):\n        return n\n    return step\n\n\n" + LOOP.format("make()(n)")
+    assert len(take("make.step", written(tmp_path / "main.py", source))) == 6
+
+
+def test_a_call_within_a_call_is_not_one_of_them(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "def step(n):\n    return step(n - 100) if n > 0 else n\n\n\n" + LOOP.format("step(n)")
+    assert take("step", written(tmp_path / "main.py", source)) == [((n,), {}) for n in range(3, 9)]
+
+
+def test_skip_says_how_many_calls_pass(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "def step(n):\n    return n\n\n\n" + LOOP.format("step(n)")
+    assert take("step", written(tmp_path / "main.py", source), skip=10)[0] == ((10,), {})
+
+
+def test_arguments_are_those_of_the_call_even_if_it_changes_them(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "import torch\n\n\ndef step(x):\n    return x.mul_(2)\n\n\nx = torch.ones(1)\n" + LOOP.format("step(x)")
+    taken = take("step", written(tmp_path / "main.py", source))
+    assert [args[0].item() for args, _ in taken] == [8, 16, 32, 64, 128, 256]
+    assert isinstance(taken[0][0][0], torch.Tensor)
+
+
+def test_numbers_that_the_program_changes_between_calls_belong_to_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[Any] = []
+    monkeypatch.setattr(intercept.Watch, "_check", lambda self: changed.extend(each.changed for each in self._calls))
+    source = "class A:\n    rate = 0\n\n    def __init__(self):\n        self.epoch = self.own = 0\n\n    def go(self):\n        self.own += 1\n\n\na = A()\n"
+    main = written(tmp_path / "main.py", source + LOOP.format("a.epoch = n; a.go()"))
+    intercept.run({"target": "A.go", "arguments": [str(main)]}, Report())
+    assert changed[0] == {}
+    assert changed[1:] == [{"self.epoch": n} for n in range(4, 9)] or changed[1:] == [{".epoch": n} for n in range(4, 9)]
+
+
+# How it ends
+
+
+def test_the_program_stops_after_the_check_unless_it_is_to_go_on(
+    tmp_path: Path, take: Callable[..., Taken], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = written(tmp_path / "main.py", "def step(n):\n    return n\n\n\nprint(sum(step(n) for n in range(20)))\n")
+    take("step", main)
+    assert capsys.readouterr().out == ""
+    take("step", main, go_on=True)
+    assert capsys.readouterr().out == "190\n"
+
+
+def test_a_program_that_ends_early_is_checked_with_what_there_is(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    main = written(tmp_path / "main.py", "def step(n):\n    return n\n\n\nfor n in range(5):\n    step(n)\n")
+    assert take("step", main) == [((3,), {}), ((4,), {})]
+
+
+ENDS = {
+    "never": ("pass", "was never called: name what the program calls"),
+    "too seldom": ("step(1); step(2)", "was called 2 times: use a smaller --skip"),
+    "an exit": ("import sys; sys.exit(3)", "was never called"),
+    "an exit in a call": ("import sys; step(1); sys.exit('stop')", "was called 1 time"),
+    "an error": ("1 / 0", "the program raised ZeroDivisionError"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_a_program_that_ends_before_the_check_says_how(tmp_path: Path, take: Callable[..., Taken], kind: str) -> None:
+    body, said = ENDS[kind]
+    taken = take("step", written(tmp_path / "main.py", f"def step(n):\n    return n\n\n\n{body}\n"))
+    assert taken == []
+    assert said in taken.said
+
+
+def test_the_exit_code_after_a_check_is_that_of_the_program(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "import sys\n\n\ndef step(n):\n    return n\n\n\nfor n in range(20):\n    step(n)\nsys.exit(3)\n"
+    with pytest.raises(SystemExit) as ended:
+        take("step", written(tmp_path / "main.py", source), go_on=True)
+    assert ended.value.code == 3
+
+
+def test_an_error_after_a_check_has_the_lines_of_the_program(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    main = written(tmp_path / "main.py", "def step(n):\n    return n\n\n\nfor n in range(20):\n    step(n)\n1 / 0  # here\n")
+    with pytest.raises(ZeroDivisionError) as raised:
+        take("step", main, go_on=True)
+    last = traceback.extract_tb(raised.value.__traceback__)[-1]
+    assert (last.filename, last.lineno) == (str(main), line_of(main, "# here"))
+
+
+def test_a_module_that_another_finder_finds_is_watched(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    path = written(tmp_path / "far" / "edited_mine.py", "def step(n):\n    return n\n")
+
+    class Editable:
+        @staticmethod
+        def find_spec(name: str, *_: Any) -> Any:
+            return importlib.util.spec_from_file_location(name, path) if name == "edited_mine" else None
+
+    sys.meta_path.append(Editable)
+    main = written(tmp_path / "main.py", "import edited_mine\n" + LOOP.format("edited_mine.step(n)"))
+    assert len(take("edited_mine:step", main)) == 6

@@ -1,0 +1,225 @@
+"""Recordings of two calls on the CPU: what they hold, and which line the first difference between them is."""
+
+# ruff: noqa: E501 - a program as a user writes it stands on one line
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
+
+import cudagraph_skill
+import torch
+from cudagraph_skill.gpu import diverge, ladder, places, state, values, watch
+from user_files import imported, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.gpu.diverge import Spot
+    from cudagraph_skill.gpu.watch import Operation
+
+HEAD = "import random\nimport time\n\nimport torch\n\n\n"
+
+
+def recorded(function: Callable[..., Any], *args: Any) -> list[Operation]:
+    recorder = watch.Recorder()
+    with recorder:
+        function(*args)
+    return recorder.log
+
+
+def named(log: list[Operation], name: str) -> Operation:
+    """The only operation of that name."""
+    [found] = [each for each in log if each.name.startswith(f"aten.{name}.")]
+    return found
+
+
+# Recorder
+
+
+def test_each_operation_has_its_numbers_its_line_and_its_results(tmp_path: Path) -> None:
+    user = imported(tmp_path / "a.py", HEAD + "def helper(x):\n    return x * 3\n\n\ndef step(x):\n    return helper(x) + 1\n")
+    log = recorded(user.step, torch.ones(2))
+    mul, add = named(log, "mul"), named(log, "add")
+    assert mul.scalars == ((1.0, 1.0), 3)
+    assert [(each.function, each.line) for each in mul.stack[-2:]] == [
+        ("step", line_of(tmp_path / "a.py", "helper(x) + 1")),
+        ("helper", line_of(tmp_path / "a.py", "x * 3")),
+    ]
+    assert mul.place == places.Place(str(tmp_path / "a.py"), line_of(tmp_path / "a.py", "x * 3"), "helper")
+    assert [each.tolist() for each in add.results] == [[4, 4]]
+    assert mul.shapes == ((2,), (2,))
+
+
+def test_an_input_names_the_operation_that_made_it() -> None:
+    x = torch.ones(2)
+    log = recorded(lambda: (x * 2) + x)
+    mul, add = named(log, "mul"), named(log, "add")
+    assert add.inputs[0][2] == log.index(mul)
+    assert add.inputs[1] == (watch.memory(x), x.data_ptr(), -1)
+    assert mul.outputs[0] == add.inputs[0][0]
+
+
+def test_small_tensors_of_the_cpu_are_recorded_like_numbers_and_large_ones_are_not() -> None:
+    log = recorded(lambda: torch.ones(3) * 2 + torch.ones(3, 64)[:, :3].sum())
+    assert (2.0, 2.0, 2.0) in named(log, "add").scalars
+    assert all(not isinstance(each, tuple) or len(each) <= 16 for entry in log for each in entry.scalars)
+
+
+def test_an_operation_without_a_result_of_its_own_shows_what_it_wrote() -> None:
+    there = [torch.zeros(2), torch.zeros(3)]
+    log = recorded(lambda: torch._foreach_add_(there, 1))
+    assert [each.tolist() for each in log[-1].results] == [[1, 1], [1, 1, 1]]
+
+
+def test_work_on_the_cpu_is_told_from_views() -> None:
+    log = recorded(lambda: torch.ones(2, 2).view(4).add(1))
+    assert {name: named(log, name).host for name in ("ones", "view", "add")} == {"ones": True, "view": False, "add": True}
+
+
+def test_a_backward_operation_has_the_line_of_the_backward_call(tmp_path: Path) -> None:
+    user = imported(tmp_path / "a.py", "def step(w):\n    loss = (w * w).sum()\n    loss.backward()\n    return loss\n")
+    log = recorded(user.step, torch.ones(2, requires_grad=True))
+    lines = {each.name.split(".")[1]: each.place.line for each in log if each.place is not None}
+    assert lines["sum"] == 2
+    assert [each.place.line for each in log if each.place is not None][-1] == 3
+
+
+def test_work_of_an_optimizer_is_marked(tmp_path: Path) -> None:
+    user = imported(tmp_path / "a.py", "def step(w, o):\n    (w * w).sum().backward()\n    o.step()\n")
+    weight = torch.ones(2, requires_grad=True)
+    log = recorded(user.step, weight, torch.optim.SGD([weight], lr=0.1, foreach=False))
+    assert [each.place.line for each in log if each.optimizer and each.place is not None] == [3] * sum(e.optimizer for e in log)
+    assert not named(log, "sum").optimizer
+    assert any(each.optimizer for each in log)
+
+
+def test_a_result_that_changes_later_was_sampled_before() -> None:
+    x = torch.zeros(2)
+    log = recorded(lambda: x.add_(1).add_(1))
+    assert [each.results[0].tolist() for each in log] == [[1, 1], [2, 2]]
+
+
+def test_recording_does_not_import_dynamo() -> None:
+    code = (
+        "import sys, torch\n"
+        "from cudagraph_skill.gpu import watch\n"
+        "with watch.Recorder() as one:\n    torch.ones(2) + 1\n"
+        "assert one.log\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(cudagraph_skill.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# What the difference between two recordings is
+
+
+def seen(**known: Any) -> ladder.Seen:
+    """What the courses would have shown, as far as an explanation needs it."""
+    empty: dict[str, Any] = dict.fromkeys(ladder.Seen._fields)
+    return ladder.Seen(**{**empty, "changing": {}, "moved": set(), **known})
+
+
+def on_gpu(log: list[Operation]) -> list[Operation]:
+    """A recording as it would be on the GPU, within a capture."""
+    return [
+        each._replace(host=False, captured=True, scalars=tuple(e for e in each.scalars if not isinstance(e, tuple)))
+        for each in log
+    ]
+
+
+def changes(function: Callable[..., Any], *args: Any, calls: int = 3, **known: Any) -> list[tuple[str, int]]:
+    """Category and line of what differs between the first and the last call."""
+    logs, scalars, moved = [], [], set()
+    for _ in range(calls):
+        before = state.random_marks()
+        logs.append(on_gpu(recorded(function, *args)))
+        moved |= state.moved(before, state.random_marks())
+        scalars.append(state.scalars([("", function)]))
+    changing = {path: (scalars[0][path], each) for path, each in scalars[-1].items() if scalars[0].get(path, each) != each}
+    return spots(diverge._changes(logs[0], logs[-1], seen(changing=changing, moved=moved, **known)))
+
+
+def spots(found: list[tuple[int, Spot]]) -> list[tuple[str, int]]:
+    return [(each.category, each.place.line if each.place else 0) for each in diverge._marked(found)]
+
+
+WRONG = {
+    "a number that the object counts": ("python-number", "class A:\n    n = 1.0\n\n    def go(self, x):\n        self.n *= 0.5\n        return x * self.n  # wanted\n\n\nfn = A().go"),
+    "a number through a local": ("python-number", "N = {'n': 1}\n\n\ndef fn(x):\n    N['n'] += 1\n    scale = 1 / N['n']  # wanted\n    return x * scale"),
+    "a global of a helper": ("python-number", "N = 1\n\n\ndef helper(x):\n    global N\n    N += 1\n    return x * N  # wanted\n\n\ndef fn(x):\n    return helper(x)"),
+    "a random number": ("python-random", "def fn(x):\n    p = random.random()  # wanted\n    return x * p"),
+    "a clock": ("clock", "def fn(x):\n    return x * time.time()  # wanted"),
+    "a branch": ("frozen-branch", "class A:\n    n = 0\n\n    def go(self, x):\n        self.n += 1\n        if self.n > 2:  # wanted\n            return x * 2\n        return x + 1\n\n\nfn = A().go"),
+    "an early return": ("frozen-branch", "class A:\n    n = 0\n\n    def go(self, x):\n        self.n += 1\n        x = x * 2\n        if self.n > 2:  # wanted\n            return x\n        return x.exp()\n\n\nfn = A().go"),
+    "a loop that grows": ("frozen-branch", "class A:\n    n = 0\n\n    def go(self, x):\n        self.n += 1\n        for _ in range(self.n):  # wanted\n            x = x + x\n        return x\n\n\nfn = A().go"),
+    "a coin": ("python-random", "def fn(x):\n    flip = next(FLIPS)\n    if flip > random.random():  # wanted\n        return x * 2\n    return x.exp()\n\n\nFLIPS = iter([2, 2, -1])"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_the_line_that_changes_from_call_to_call_is_named(tmp_path: Path, kind: str) -> None:
+    category, source = WRONG[kind]
+    user = imported(tmp_path / "train.py", HEAD + source + "\n")
+    assert changes(user.fn, torch.ones(2))[:1] == [(category, line_of(tmp_path / "train.py", "wanted"))]
+
+
+def test_a_call_that_repeats_itself_has_no_such_line(tmp_path: Path) -> None:
+    user = imported(tmp_path / "train.py", HEAD + "N = 2\n\n\ndef fn(x):\n    return x * N if N else x\n")
+    assert changes(user.fn, torch.ones(2)) == []
+
+
+def frozen(function: Callable[..., Any], inputs: list[torch.Tensor], capture: Callable[[list[Operation]], list[Operation]], **known: Any) -> list[tuple[str, int]]:  # fmt: skip
+    """What differs where the graph goes on with the results of the first call."""
+    logs, given = [], []
+    alive = []
+    for each in inputs:
+        with watch.Recorder() as recorder:
+            alive.append((recorder, function(each)))
+        logs.append(recorder.log)
+        given.append({watch.memory(each)})
+    changing = known.pop("changing", {})
+    last = len(inputs) - 1
+    eager = [capture(each) for each in logs]
+    return spots(diverge._frozen(diverge.Logs(eager, eager[0], given), last, seen(changing=changing, **known)))
+
+
+def test_a_tensor_that_each_call_binds_anew_is_named_where_it_is_bound(tmp_path: Path) -> None:
+    source = "class A:\n    m = torch.zeros(2)\n\n    def go(self, x):\n        y = self.m * 2\n        new = y + x\n        self.m = new  # wanted\n        return y\n\n\nfn = A().go\n"
+    user = imported(tmp_path / "train.py", HEAD + source)
+    found = frozen(user.fn, [torch.ones(2)] * 3, on_gpu)
+    assert found[:1] == [("rebinding", line_of(tmp_path / "train.py", "wanted"))]
+
+
+def test_work_on_the_cpu_is_named_where_it_is_done(tmp_path: Path) -> None:
+    source = "C = torch.zeros(1)\n\n\ndef fn(x):\n    C.add_(1)  # wanted\n    return x * 2\n"
+    user = imported(tmp_path / "train.py", HEAD + source)
+    found = frozen(user.fn, [torch.ones(2)] * 2, lambda log: log)
+    assert found[:1] == [("cpu-work", line_of(tmp_path / "train.py", "wanted"))]
+
+
+def test_a_draw_on_the_cpu_is_named_as_one(tmp_path: Path) -> None:
+    user = imported(tmp_path / "train.py", HEAD + "def fn(x):\n    p = torch.rand(())  # wanted\n    return x * 2 + p\n")
+    found = frozen(user.fn, [torch.ones(2)] * 2, lambda log: log)
+    assert found[:1] == [("cpu-torch-random", line_of(tmp_path / "train.py", "wanted"))]
+
+
+def test_a_choice_among_layers_is_named_where_it_is_made(tmp_path: Path) -> None:
+    source = "class A:\n    def __init__(self):\n        self.layers, self.turn = [torch.ones(2), torch.zeros(2)], -1\n\n    def go(self, x):\n        self.turn += 1\n        layer = self.layers[self.turn % 2]  # wanted\n        return x * layer\n\n\nfn = A().go\n"
+    user = imported(tmp_path / "train.py", HEAD + source)
+    found = frozen(user.fn, [torch.ones(2)] * 2, on_gpu, changing={".turn": (0, 1)})
+    assert found == [("frozen-branch", line_of(tmp_path / "train.py", "wanted"))]
+
+
+def test_what_follows_from_its_inputs_is_no_divergence(tmp_path: Path) -> None:
+    user = imported(tmp_path / "train.py", HEAD + "def fn(x):\n    return (x * 2).exp()\n")
+    assert frozen(user.fn, [torch.ones(2)] * 3, on_gpu) == []
+    assert values.tensors(user.fn(torch.ones(2)))

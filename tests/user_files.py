@@ -1,0 +1,51 @@
+"""Files as users write them, for tests of what reads, imports or runs them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def written(path: Path, source: str) -> Path:
+    """The file with this source, its common indentation taken away."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(source).lstrip("\n"))
+    return path
+
+
+def line_of(path: Path, text: str) -> int:
+    """The first line that has `text`."""
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+def imported(path: Path, source: str) -> Any:
+    """The module of a file with this source, under a name that no other has."""
+    spec = importlib.util.spec_from_file_location(f"user_{path.parent.name}_{path.stem}", written(path, source))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules, path, arguments and finders are afterwards what they were."""
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    before = dict(sys.modules)
+    yield
+    for name in [*sys.modules]:
+        if name not in before and "/pytest-" in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+    sys.modules.update(before)

@@ -1,0 +1,412 @@
+"""Child processes under a deadline and a memory bound, what they report, and how nothing of them stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import json
+import os
+import re
+import select
+import signal
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Frame = list[Any]  # [file, line, function], as it goes over the wire
+
+_PDEATHSIG, _SUBREAPER = 1, 36  # of linux/prctl.h
+_LOOK = 0.05  # seconds between two looks at the memory of the tree
+_LEAD = 0.7  # seconds before the deadline at which a hanging child writes its stack: enough for hundreds of threads
+_GIVE_UP = 5.0  # seconds after which a process that SIGKILL does not end is left: it hangs in the driver
+_HIGH = 200  # our descriptors stand above those that programs count on, such as 3 for the first file opened
+
+
+class Commands:
+    """What the host says, read without waiting: requests, cancelled ids, and that it is gone."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = _high(fd)
+        self.cancelled: set[int] = set()
+        self._host = os.getppid()
+        self._eof = False
+        self._buffer = b""
+        self._requests: list[dict[str, Any]] = []
+
+    def gone(self) -> bool:
+        """Whether the host ended; its parent id tells too, where a fork of the host still holds the pipe."""
+        self._look(0)
+        return self._eof or os.getppid() != self._host
+
+    def request(self) -> dict[str, Any] | None:
+        """The next request, waited for; None once the host ended."""
+        while not self._requests:
+            self._look(1)
+            if self.gone() and not self._requests:
+                return None
+        return self._requests.pop(0)
+
+    def _look(self, seconds: float) -> None:
+        if self._eof or not select.select([self.fd], [], [], seconds)[0]:
+            return
+        data = os.read(self.fd, 1 << 16)
+        self._eof = not data
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for message in map(json.loads, lines):
+            if "cancel" in message:
+                self.cancelled.add(message["cancel"])
+            else:
+                self._requests.append(message)
+
+
+class Reports:
+    """The pipe to the host: only the process that owns it writes, so a fork that user code makes stays silent.
+
+    In a trial such a fork ends where it comes to report (`forks_end`), for it would repeat the trial beside its parent; in the
+    user's own program it goes on, as it would without us.
+    """
+
+    def __init__(self, fd: int, forks_end: bool = True) -> None:
+        self._fd = _high(fd)
+        self._pipe = _identity(self._fd)
+        self._forks_end = forks_end
+        self._owner = os.getpid()
+
+    def own(self) -> None:
+        """From now on this process writes."""
+        self._owner = os.getpid()
+
+    def mine(self) -> bool:
+        """Whether this process owns the pipe, so is no fork that user code made."""
+        return os.getpid() == self._owner
+
+    def progress(self, said: str) -> None:
+        """What is being done from now on."""
+        self.send({"event": "progress", "said": said})
+
+    def rung(self, name: str, outcome: str, said: str = "", seconds: float = 0.0) -> None:
+        """A step that is over: `outcome` is ok, failed, differs or skipped; `seconds` is what it took."""
+        self.send({"event": "rung", "name": name, "outcome": outcome, "said": said, "seconds": round(seconds, 4)})
+
+    def result(self, result: dict[str, Any]) -> None:
+        """What was found; the last one counts."""
+        self.send({**result, "event": "result"})
+
+    def send(self, event: dict[str, Any]) -> None:
+        """Write one event.
+
+        Raises:
+            OSError: the host is gone, or user code closed the pipe.
+        """
+        if not self.mine():
+            if self._forks_end:
+                os._exit(0)
+            return
+        if _identity(self._fd) != self._pipe:
+            raise OSError("the report pipe was closed by the program, and something else stands in its place")
+        # The newline before it ends what a killed writer left unfinished; the host passes over empty and broken lines.
+        data = memoryview(f"\n{json.dumps(event, default=str)}\n".encode())
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+
+class Notes:
+    """What a child leaves for the process that watches it, readable after a kill: lines of JSON, and faulthandler's stacks."""
+
+    def __init__(self) -> None:
+        self.lines, self.stacks = _memory_file(), _memory_file()
+
+    def add(self, **said: Any) -> None:
+        """Add what is known now; a later value of a name replaces an earlier one."""
+        os.write(self.lines, (json.dumps(said, default=str) + "\n").encode())
+
+    def said(self) -> dict[str, Any]:
+        """All that was added."""
+        merged: dict[str, Any] = {}
+        for line in _content(self.lines).splitlines():
+            with contextlib.suppress(ValueError):  # a line that a killed writer left unfinished
+                merged.update(json.loads(line))
+        return merged
+
+    def stack(self) -> list[Frame]:
+        """Where the child was when it crashed or ran out of time, outermost frame first; [] if that is not known."""
+        return parse_stack(_content(self.stacks).decode("utf-8", "replace"), threading.get_ident())
+
+    def close(self) -> None:
+        """Free both files."""
+        os.close(self.lines)
+        os.close(self.stacks)
+
+
+def become_reaper() -> None:
+    """Processes that user code detaches become children of this one instead of escaping."""
+    _prctl(_SUBREAPER, 1)
+
+
+def fork() -> int:
+    """Fork; the child (0) is in a process group of its own and dies with this process.
+
+    To be called in the main thread: what the kernel watches is the thread that forked.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # user code may have put anything there
+            stream.flush()
+    parent = os.getpid()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: torch has threads; they sleep, and fork knows them
+        child = os.fork()
+    if child:
+        return child
+    _prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the line above
+        os._exit(1)
+    os.setpgid(0, 0)
+    return 0
+
+
+_armed: list[tuple[int, float]] = []  # where this process writes its stack and by when, while it is to
+
+
+def arm(notes: Notes, end: float) -> None:
+    """Let this process write its stack when it crashes, and shortly before `end` (seconds of the monotonic clock)."""
+    _armed[:] = [(notes.stacks, end)]
+    faulthandler.enable(file=notes.stacks)
+    _start_clock()
+
+
+def disarm() -> None:
+    """Stop waiting for the deadline."""
+    _armed.clear()
+    faulthandler.cancel_dump_traceback_later()
+
+
+def follow_forks() -> None:
+    """Keep forks that user code makes out of what `arm` began; to be called once.
+
+    The clock is a thread of faulthandler's. A fork lacks it, yet has the lock that says that it runs, and would wait for it at
+    its own end. And its crash must not be taken for one of its parent.
+    """
+    os.register_at_fork(
+        before=faulthandler.cancel_dump_traceback_later, after_in_parent=_start_clock, after_in_child=_leave_stack
+    )
+
+
+def _start_clock() -> None:
+    for stacks, end in _armed:
+        left = max(end - time.monotonic(), 0.02)
+        faulthandler.dump_traceback_later(left - min(_LEAD, left * 0.3), file=stacks)
+
+
+def _leave_stack() -> None:
+    if _armed:
+        _armed.clear()
+        faulthandler.disable()
+
+
+def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -> tuple[str, str]:
+    """Wait for `child` to end: ("", ""), or why it has to be ended, and in what detail.
+
+    `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound.
+    """
+    ended = _pidfd(child)
+    memory, used, pause = message.get("memory", 0), 0, _LOOK
+    try:
+        while not _has_ended(child):
+            if commands.gone() or message["id"] in commands.cancelled:
+                return "cancelled", ""
+            if time.monotonic() >= end:
+                return "deadline", f"{message['deadline']:g} s"
+            if memory:
+                looked = time.monotonic()
+                used = _used(memory)
+                pause = max(_LOOK, 10 * (time.monotonic() - looked))  # a look is dear where thousands of processes run
+            if memory and used > memory:
+                return "memory", f"{used / 2**30:.2f} GiB of {memory / 2**30:.2f} GiB"
+            select.select([commands.fd, *ended], [], [], max(0, min(pause, end - time.monotonic())))
+    finally:
+        for fd in ended:
+            os.close(fd)
+    return "", ""
+
+
+def sweep() -> tuple[set[int], dict[int, int]]:
+    """Kill and reap all descendants: those that were alive, and the wait statuses of the children of this process.
+
+    Only a subreaper may be sure that nothing stays: where it has no child left, it has no descendant left.
+    """
+    killed: set[int] = set()
+    statuses: dict[int, int] = {}
+    give_up = time.monotonic() + _GIVE_UP
+    while _reap(statuses) and time.monotonic() < give_up:
+        alive = descendants(os.getpid())
+        for pid in alive:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= alive
+        time.sleep(0.002)
+    return killed, statuses
+
+
+def descendants(pid: int) -> set[int]:
+    """The living processes below `pid`, which is not one of them."""
+    children: dict[int, list[int]] = {}
+    zombies = set()
+    for name in (entry.name for entry in Path("/proc").iterdir()):
+        state, parent = _state(name) if name.isdigit() else ("", 0)
+        if state:
+            children.setdefault(parent, []).append(int(name))
+        if state in {"Z", "X"}:
+            zombies.add(int(name))
+    found, waiting = set(), [pid]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found |= set(below)
+        waiting += below
+    return found - zombies
+
+
+def threads() -> int:
+    """How many threads this process has, those of C libraries included."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+_FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
+_THREAD = re.compile(r"(Current thread|Thread) 0x([0-9a-f]+).*\(most recent call first\):")
+
+
+def parse_stack(text: str, main: int) -> list[Frame]:
+    """The frames of the thread that crashed, else of the thread `main`, in what faulthandler wrote; outermost first."""
+    crashed: list[Frame] = []
+    mains: list[Frame] = []
+    others: list[Frame] = []
+    for line in text.splitlines():
+        thread, frame = _THREAD.match(line), _FRAME.match(line)
+        if thread:
+            others = []
+            crashed = others if thread[1] == "Current thread" else crashed
+            mains = others if int(thread[2], 16) == main else mains
+        if frame:
+            others.append([_unescaped(frame[1]), int(frame[2]) if frame[2].isdigit() else 0, _unescaped(frame[3])])
+    return (crashed or mains or others)[::-1]
+
+
+def _unescaped(text: str) -> str:
+    """A name with the characters that faulthandler escapes, which is all that is not ASCII."""
+    return re.sub(r"\\(?:x(..)|u(....)|U(........))", lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0)))
+
+
+def _high(fd: int) -> int:
+    """`fd` under a high number, closed in programs that are started; the old number is free again."""
+    import fcntl
+
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.close(fd)
+    return high
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _memory_file() -> int:
+    """A file without a name; on disk where the interpreter was built for an older glibc, as conda's is."""
+    make = getattr(os, "memfd_create", None)
+    if make:
+        return _high(make("cudagraph-skill"))
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return _high(os.dup(file.fileno()))
+
+
+def _content(fd: int) -> bytes:
+    return os.pread(fd, os.fstat(fd).st_size, 0)
+
+
+def _pidfd(pid: int) -> list[int]:
+    """A descriptor that becomes readable when `pid` ends; none where kernel or interpreter is too old, and then we look."""
+    make = getattr(os, "pidfd_open", None)
+    with contextlib.suppress(OSError):
+        return [_high(make(pid))] if make else []
+    return []
+
+
+def _has_ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _reap(statuses: dict[int, int]) -> bool:
+    """Take the status of every child that ended; whether others are left."""
+    try:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return True
+            statuses[pid] = status
+    except ChildProcessError:
+        return False
+
+
+def _state(pid: str) -> tuple[str, int]:
+    """State letter and parent of a process; ("", 0) if it is gone. The name before them may hold blanks and brackets."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (fields[0], int(fields[1])) if fields else ("", 0)
+
+
+def _used(bound: int) -> int:
+    """Bytes of memory that the descendants use together.
+
+    Pages that a fork shares count in each process; only where that sum is over `bound` are they counted once, which is slow.
+    """
+    pids = descendants(os.getpid())
+    resident = sum(_resident(pid) for pid in pids)
+    return resident if resident <= bound else sum(_proportional(pid) for pid in pids)
+
+
+def _resident(pid: int) -> int:
+    fields = _read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
+
+
+def _proportional(pid: int) -> int:
+    found = re.search(r"^Pss:\s+(\d+) kB", _read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
+    return int(found[1]) * 1024 if found else _resident(pid)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def stack_of(error: BaseException) -> list[Frame]:
+    """Where an exception was raised, outermost frame first."""
+    found: list[Frame] = []
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        found.append([code.co_filename, step.tb_lineno, code.co_name])
+        step = step.tb_next
+    return found
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV` for 11; real-time signals have no name of their own."""
+    names: Iterable[signal.Signals] = signal.Signals
+    return next((each.name for each in names if each == number), f"signal {number}")

@@ -1,0 +1,262 @@
+"""Tensors and numbers inside nested values: found, kept beside the GPU, compared."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WHOLE = 1 << 18  # elements that are kept of one tensor; of a larger one as many, evenly spread, and its sums
+_FLOOR = 1e-4  # below this a value counts as zero when a difference is related to it
+# How far a replay may be from eager where eager itself repeats to the bit, relative to the root mean square. Replays run the same
+# kernels; what differs at all is a library that picks another algorithm on another stream.
+TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 4e-3, torch.float16: 1e-3}
+
+OUT_OF_MEMORY = torch.cuda.OutOfMemoryError  # its name in every torch; torch.OutOfMemoryError from 2.5 on
+
+
+class Kept(NamedTuple):
+    """What is kept of one tensor or number: `data` on the CPU, in double or as it is, for integers.
+
+    The last `sums` entries of the data are not elements, but sums over a tensor of which `data` is a sample.
+    """
+
+    data: torch.Tensor
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    sums: int = 0
+
+
+def leaves(value: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Path and value of everything in nested lists, tuples, dicts, dataclasses and plain objects that is none of these."""
+    if id(value) in within:
+        return
+    within = (*within, id(value))
+    for name, each in children(value):
+        if children(each) or isinstance(each, (list, tuple, dict)):
+            yield from leaves(each, path + name, within)
+        else:
+            yield path + name, each
+    if not children(value) and not path and not isinstance(value, (list, tuple, dict)):
+        yield path, value
+
+
+def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return for each kind
+    """What a container holds, with the names of its places; nothing for a tensor, a number and what has no parts."""
+    if isinstance(value, torch.Tensor):
+        return []
+    if isinstance(value, dict):
+        return [
+            (f"[{key!r}]" if isinstance(key, (str, int)) else f"[{n}]", each) for n, (key, each) in enumerate(value.items())
+        ]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [(f".{name}", each) for name, each in zip(value._fields, value, strict=True)]
+    if isinstance(value, (list, tuple)):
+        return [(f"[{n}]", each) for n, each in enumerate(value)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f".{each.name}", getattr(value, each.name, None)) for each in dataclasses.fields(value)]
+    if type(value) in _batches:
+        return [(f".{name}", each) for name, each in vars(value).items()]
+    return []
+
+
+_batches: set[type] = set()
+_met: dict[type, Any] = {}
+
+
+def meet(value: Any) -> None:
+    """Learn from the arguments of a call which classes are batches: another object with tensors in each call.
+
+    The same object in each call is state (a model, a cache), and is left whole.
+    """
+    for _, each in leaves(value):
+        held = getattr(each, "__dict__", None)
+        if not held or isinstance(each, _WHOLES) or not any(isinstance(one, torch.Tensor) for one in held.values()):
+            continue
+        if _met.setdefault(type(each), each) is not each:
+            _batches.add(type(each))
+
+
+_WHOLES = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer, type)
+
+
+def wholes(value: Any) -> list[Any]:
+    """The objects among arguments that are neither tensors nor numbers nor batches: models, optimizers, caches."""
+    return [each for _, each in leaves(value) if hasattr(each, "__dict__") and not isinstance(each, (torch.Tensor, type))]
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors in a value."""
+    return [each for _, each in leaves(value) if isinstance(each, torch.Tensor)]
+
+
+def numbers(value: Any) -> dict[str, Any]:
+    """The Python numbers, flags and strings in a value, by path."""
+    return {path: each for path, each in leaves(value) if isinstance(each, (int, float, complex, str))}
+
+
+def keep(value: Any) -> dict[str, Kept]:
+    """Tensors and numbers of a value, copied to the CPU, by path. Waits for the GPU."""
+    found = {}
+    for path, each in leaves(value):
+        if isinstance(each, torch.Tensor):
+            found[path] = kept(each)
+        elif isinstance(each, (bool, int, float)):
+            found[path] = Kept(torch.tensor(each, dtype=torch.float64), (), torch.float64)
+        elif isinstance(each, complex):
+            found[path] = Kept(torch.tensor([each.real, each.imag], dtype=torch.float64), (), torch.float64)
+    return found
+
+
+def kept(tensor: torch.Tensor) -> Kept:
+    """One tensor, whole or its sample with its sums."""
+    with torch.no_grad():
+        plain = dense(tensor)
+        shape = tuple((plain if tensor.is_nested else tensor).shape)
+        if plain.numel() <= _WHOLE:
+            return Kept(_exact(plain.cpu().clone()), shape, tensor.dtype)
+        flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
+        exact = flat.double() if flat.dtype.is_floating_point else flat.long()
+        ends = torch.stack([exact.sum(), exact.abs().sum()])
+        if flat.dtype.is_floating_point:
+            ends /= math.sqrt(flat.numel())  # as far apart as the elements are, where these differ by rounding
+        return Kept(torch.cat([_exact(sample(flat, _WHOLE).cpu()), ends.cpu()]), shape, tensor.dtype, sums=len(ends))
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """A plain tensor of what may be sparse, quantized, a subclass with a local part, or conjugated."""
+    plain = tensor.detach()
+    if hasattr(plain, "to_local"):
+        plain = plain.to_local()
+    if plain.is_quantized:
+        plain = plain.dequantize()
+    if plain.layout is not torch.strided:
+        plain = plain.to_dense() if not plain.is_nested else plain.to_padded_tensor(0.0)
+    elif plain.is_nested:
+        plain = plain.to_padded_tensor(0.0)
+    return plain.resolve_conj().resolve_neg()
+
+
+def sample(flat: torch.Tensor, most: int) -> torch.Tensor:
+    """At most so many elements of a flat tensor, evenly spread, as a copy."""
+    return flat[:: max(1, -(-flat.numel() // most))].clone()
+
+
+def _exact(data: torch.Tensor) -> torch.Tensor:
+    if data.is_complex():
+        data = torch.view_as_real(data)
+    if data.dtype.is_floating_point:
+        return data.double()  # float8 too, which has no arithmetic
+    return data
+
+
+def difference(one: Kept, other: Kept) -> float:
+    """The largest difference relative to the root mean square of `one`; 0 for bitwise equal, infinite for another shape."""
+    if one.shape != other.shape:
+        return float("inf")
+    a, b = one.data, other.data
+    if a.shape != b.shape:
+        return float("inf")
+    if torch.equal(a, b) or a.numel() == 0:
+        return 0.0
+    if not a.dtype.is_floating_point and not b.dtype.is_floating_point:
+        return float((a != b).double().mean()) + 0.01
+    a, b = a.double(), b.double()
+    if any(not torch.equal(each(a), each(b)) for each in (torch.isnan, torch.isposinf, torch.isneginf)):
+        return float("inf")
+    a, b = (each.nan_to_num(0.0, 0.0, 0.0) for each in (a, b))
+    elements = a[: -one.sums] if one.sums else a
+    return float((a - b).abs().max() / (_FLOOR + elements.square().mean().sqrt()))
+
+
+def tolerance(one: Kept) -> float:
+    """How far a replay may be from `one` where eager repeats to the bit."""
+    return TOLERANCES.get(one.dtype, 1e-2 if one.dtype.is_floating_point else 0.0)
+
+
+def differences(one: dict[str, Kept], other: dict[str, Kept]) -> dict[str, float]:
+    """How far each value of `one` is from its namesake in `other`; infinite where that lacks it."""
+    return {path: difference(each, other[path]) if path in other else float("inf") for path, each in one.items()}
+
+
+def other_number(value: Any, wanted: str, path: str = "") -> Any:
+    """A nested value with another number at one place of it."""
+    if path == wanted and isinstance(value, (int, float)):
+        return not value if isinstance(value, bool) else value + 1
+    if isinstance(value, dict):
+        return {
+            key: other_number(each, wanted, path + step)
+            for (key, each), (step, _) in zip(value.items(), children(value), strict=True)
+        }
+    if isinstance(value, (list, tuple)):
+        changed = [other_number(each, wanted, path + step) for step, each in children(value)]
+        return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
+    return value
+
+
+def _clone(tensor: torch.Tensor) -> torch.Tensor:
+    strided = tensor.layout is torch.strided and not tensor.is_nested
+    return tensor.clone(memory_format=torch.contiguous_format) if strided and 0 in tensor.stride() else tensor.clone()
+
+
+def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
+    """A nested value with its tensors copied, and everything else as it is."""
+    if isinstance(value, torch.Tensor):
+        return _clone(value.detach()).requires_grad_(value.requires_grad)
+    if isinstance(value, dict):
+        return {key: copied(each) for key, each in value.items()} if type(value) is dict else value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(copied, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value, **{each.name: copied(getattr(value, each.name)) for each in dataclasses.fields(value) if each.init}
+        )
+    if type(value) in _batches:
+        twin = copy.copy(value)
+        vars(twin).update({name: copied(each) for name, each in vars(value).items()})
+        return twin
+    return value
+
+
+def static(value: Any) -> Any:
+    """Arguments that can be written to before a replay: an expanded tensor, whose elements share memory, is laid out in full."""
+    if any(0 in each.stride() and each.numel() > 1 for each in tensors(value) if each.layout is torch.strided):
+        return copied(value)
+    return value
+
+
+def put(static: Any, new: Any) -> list[str]:
+    """Copy the tensors of `new` into those of `static`, as one does before a replay.
+
+    Returns what could not follow, as sentences: a tensor of another shape, a number that is not the one of the capture.
+    """
+    stuck = []
+    old = dict(leaves(static))
+    for path, each in leaves(new):
+        there = old.get(path)
+        if isinstance(each, torch.Tensor) and isinstance(there, torch.Tensor):
+            if each is there:
+                continue
+            if each.shape != there.shape:
+                stuck.append(f"shape of argument {path}: {tuple(there.shape)} at capture, then {tuple(each.shape)}")
+                continue
+            with torch.no_grad():
+                there.detach().copy_(each)
+        elif isinstance(each, torch.Tensor) or isinstance(there, torch.Tensor):
+            was, now = ("a tensor" if isinstance(one, torch.Tensor) else repr(one)[:40] for one in (there, each))
+            stuck.append(f"argument {path}: {was} at capture, then {now}")
+        elif (
+            isinstance(each, (int, float, complex, str))
+            and each != there
+            and not (isinstance(each, float) and math.isnan(each))
+        ):
+            stuck.append(f"number in argument {path}: {there!r} at capture, then {each!r}")
+    return stuck
