@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.gpu import ladder, load, values
+from cudagraph_skill.gpu import ladder, load, state, values
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def test_arguments_that_do_not_fit_are_told_with_the_signature(net: Path) -> Non
     said = load.unfit(found, (1,), {"z": 2})
     assert said.startswith("step(x, y) cannot take what its inputs gave, 1 argument and z (")
     assert load.unfit(fresh(net, "Net", shapes=["4x3"]), (1, 2, 3), {}).startswith("Net(x, scale=1) cannot take")
-    assert load.unfit(found._replace(call=max), (1,), {}) == ""
+    assert load.unfit(replace(found, call=max), (1,), {}) == ""
 
 
 # Where a file is
@@ -382,3 +383,12 @@ def test_where_a_second_copy_can_be_built_there_are_two(net: Path) -> None:
     assert source.twins
     assert one is not other
     assert torch.equal(one.layer.weight, other.layer.weight)
+
+
+def test_what_the_inputs_keep_is_put_back_but_is_no_state_of_the_callable(tmp_path: Path) -> None:
+    source = "import torch\n\nkept = []\n\ndef batch():\n    kept.append(torch.ones(2))\n    return kept[-1]\n\ndef step(x):\n    return x\n"
+    path = written(tmp_path / "train.py", source)
+    found = fresh(path, "step", inputs="batch")
+    found.inputs()
+    assert not state.tensors(found.roots)
+    assert len(state.tensors(found.reach)) == 1

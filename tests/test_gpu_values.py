@@ -249,3 +249,36 @@ def test_a_copy_has_tensors_of_its_own_and_everything_else_as_it_is() -> None:
 )
 def test_another_number_stands_at_the_one_place_that_is_named(given: Any, path: str, wanted: Any) -> None:
     assert values.other_number(given, path) == wanted
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.tensor = torch.zeros(2)
+
+
+def test_an_object_that_comes_again_is_state_and_one_that_is_new_each_time_a_batch() -> None:
+    class Batch(_Holder):
+        pass
+
+    class Cache(_Holder):
+        pass
+
+    met: dict[Any, Any] = {}
+    keys, queries, model = Cache(), Cache(), torch.nn.Linear(1, 1)
+    assert values.meet((Batch(), keys, queries, model), met) == [model]
+    assert values.meet((Batch(), keys, queries, model), met) == [keys, queries, model]
+    assert [path for path, _ in values.leaves((Batch(), keys))] == ["[0].tensor", "[1]"]
+    assert values.meet((Cache(),), {}) == []
+    assert [path for path, _ in values.leaves((Cache(),))] == ["[0]"]
+
+
+def test_a_copied_batch_has_tensors_of_its_own() -> None:
+    class Batch(_Holder):
+        pass
+
+    met: dict[Any, Any] = {}
+    for _ in range(2):
+        values.meet((Batch(),), met)
+    batch = Batch()
+    values.copied(batch).tensor.add_(1)
+    assert batch.tensor.sum() == 0

@@ -199,6 +199,8 @@ class Watch:
         self._skip = SKIPPED if request.get("skip") is None else int(request["skip"])
         self._owner: Any = None
         self._calls: list[_Call] = []
+        self._met: dict[Any, Any] = {}
+        self._handed: list[Any] = []  # objects among the arguments whose state counts
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
         self._count = 0
         self._inside = False
@@ -229,10 +231,10 @@ class Watch:
         self._count += 1
         self._function = function
         given = args[1:] if self._owner is not None else args
-        values.meet((given, kwargs))
+        self._handed = values.meet((given, kwargs), self._met)
         if self._count <= self._skip:
             return self._within(function, args, kwargs)
-        roots = _roots(function, self._owner, (given, kwargs))
+        roots = _roots(function, self._owner, self._handed)
         self._calls.append(_Call(roots, given, kwargs, self._left))
         if len(self._calls) <= TAKEN:
             result = self._within(function, args, kwargs)
@@ -272,7 +274,7 @@ class Watch:
         self.done = True
         assert self._function is not None
         source = load.Source(self._request)
-        source.keep(_subject(self._function, self._owner, self._calls), "the program's own objects")
+        source.keep(_subject(self._function, self._owner, self._calls, self._handed), "the program's own objects")
         self._inside = True
         try:
             self._report.result(trial.checked(source, self._report))
@@ -308,19 +310,17 @@ class _Call:
         }
 
 
-def _roots(function: Callable[..., Any], owner: Any, given: Any) -> list[tuple[str, Any]]:
+def _roots(function: Callable[..., Any], owner: Any, handed: list[Any]) -> list[tuple[str, Any]]:
     """Where the state of the target is looked for: what it closes over, its object, and models and the like among its arguments."""
-    from cudagraph_skill.gpu import values
-
-    handed = [(f"argument {type(each).__name__}", each) for each in values.wholes(given)]
-    return [("", function), *([("self", owner)] if owner is not None else []), *handed]
+    arguments = [(f"argument {type(each).__name__}", each) for each in handed]
+    return [("", function), *([("self", owner)] if owner is not None else []), *arguments]
 
 
-def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call]) -> Any:
+def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], handed: list[Any]) -> Any:
     from cudagraph_skill.gpu import load, state, values
 
     call = functools.partial(function, owner) if owner is not None else function
-    roots = _roots(function, owner, (calls[-1].args, calls[-1].kwargs))
+    roots = _roots(function, owner, handed)
 
     def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         this = calls[number % len(calls)]
@@ -329,7 +329,8 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call]) -> An
         return values.copied(this.args), values.copied(this.kwargs)
 
     name = getattr(function, "__qualname__", "the target")
-    return load.Subject(call, inputs, None, roots, None, name, numbered=True)
+    objects = tuple((f"argument {type(each).__name__}", each) for each in values.wholes((calls[-1].args, calls[-1].kwargs)))
+    return load.Subject(call, inputs, None, roots, None, name, numbered=True, givers=objects)
 
 
 def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,9 @@ def arguments(found: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, A
     """The arguments of a call, the same for each copy."""
     state.seed(1000 + number)
     given: tuple[tuple[Any, ...], dict[str, Any]] = found.inputs(number) if found.numbered else found.inputs()
-    values.meet(given)
+    known = {id(each) for _, each in found.roots}
+    handed = [each for each in values.meet(given, found.met) if id(each) not in known]
+    found.roots.extend((f"argument {type(each).__name__}", each) for each in handed)
     return given
 
 
@@ -118,7 +120,7 @@ def eager_call(found: Subject, number: int, full: bool = True, given: Any = None
             )
         moved = state.moved(before, state.random_marks()) if full else set()
         torch.cuda.synchronize()
-        return Call(values.keep(out), observed(found), moved, state.scalars(found.roots) if full else {})
+        return Call(values.keep(out), observed(found), moved, state.scalars(found.reach) if full else {})
     except load.Misuse:
         raise
     except BaseException as error:
@@ -313,7 +315,7 @@ def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> W
         left, held = a.left(), b.left()
         for path, far in values.differences(left, held).items():
             if path not in held and not path.startswith(_COUNTS):
-                continue  # reached only in eager: a list that grows there, of which nothing that counts was made
+                continue  # Python dropped it: what counts of that shows in the result
             limit = max(values.tolerance(left[path]), _SLACK * spread.get(path, 0.0))
             if far > limit:
                 calls.append(number)
@@ -357,7 +359,7 @@ def climb(source: Source, report: Any) -> Seen:
     gc.collect()
     report.progress("capturing")
     captured = graph_course(source.fresh(), warm_ups, rounds, report.rung)
-    after = eager[warm_ups:]
+    after = _lasting(eager, warm_ups)
     moved = set().union(*(each.moved for each in eager))
     changing = _changing(eager)
     if captured.error is not None:
@@ -372,6 +374,16 @@ def climb(source: Source, report: Any) -> Seen:
         again = graph_course(source.fresh(), warm_ups, rounds, lambda *_: None)
         wrong = compare(after, captured.calls, _wider(spread, noise(captured.calls, again.calls)))
     return Seen(after, captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+
+
+def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
+    """The calls from the capture on, without state that nobody named and that was not there before: a list of losses that grows."""
+    after = eager[warm_ups:]
+    if not warm_ups:
+        return after
+    there = eager[warm_ups - 1].state.keys()
+    kept = [{path: each for path, each in call.state.items() if path in there or path.startswith(_COUNTS)} for call in after]
+    return [call._replace(state=lasting) for call, lasting in zip(after, kept, strict=True)]
 
 
 def _pair(source: Source) -> tuple[Subject, Subject]:

@@ -8,7 +8,8 @@ import inspect
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -39,11 +40,13 @@ class Raised(Exception):
         self.doing, self.error = doing, error
 
 
-class Subject(NamedTuple):
+@dataclass(eq=False)
+class Subject:
     """What is captured: `call(*args, **kwargs)` with what `inputs()` gives.
 
     `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
-    state begins; `warmup` the calls before the capture, or None; `numbered`: `inputs` wants the number of the call.
+    state begins, `givers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
+    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `met` is for `values.meet`.
     """
 
     call: Callable[..., Any]
@@ -53,6 +56,13 @@ class Subject(NamedTuple):
     warmup: int | None
     name: str
     numbered: bool = False
+    givers: tuple[tuple[str, Any], ...] = ()
+    met: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def reach(self) -> list[tuple[str, Any]]:
+        """Where everything begins that a call may change."""
+        return [*self.roots, *self.givers]
 
 
 class Source:
@@ -74,7 +84,7 @@ class Source:
     @property
     def last_roots(self) -> list[tuple[str, Any]]:
         """Where the search for the state of the last subject begins."""
-        return self.last.roots if self.last is not None else []
+        return self.last.reach if self.last is not None else []
 
     def fresh(self) -> Subject:
         """The subject as it is before its first call."""
@@ -96,7 +106,7 @@ class Source:
         """From now on give this one, put back each time as it is now."""
         self.twins, self.why_not, self._only = False, why, only
         free = torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else 0
-        self._snapshot = state.Snapshot(only.roots, free // 4)
+        self._snapshot = state.Snapshot(only.reach, free // 4)
 
     def _again(self) -> Subject:
         if self._snapshot is not None:
@@ -234,8 +244,9 @@ def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subje
         inputs = lambda: fixed  # noqa: E731 - inputs that never change
     given = found.get("state")
     tensors = given if given is None or callable(given) else lambda: given
-    roots = [("", found["fn"]), *((("state", given),) if given is not None else ()), ("", inputs)]
-    return Subject(found["fn"], lambda: _arguments(inputs()), tensors, roots, found.get("warmup"), _name(found["fn"]))
+    roots = [("", found["fn"]), *((("state", given),) if given is not None else ())]
+    name, warm_up = _name(found["fn"]), found.get("warmup")
+    return Subject(found["fn"], lambda: _arguments(inputs()), tensors, roots, warm_up, name, givers=(("", inputs),))
 
 
 def _named(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:
@@ -257,16 +268,11 @@ def _named(found: Any, name: str, module: types.ModuleType, request: dict[str, A
         found,
         inputs,
         None,
-        [("", found), *_maker_roots(module, request)],
+        [("", found)],
         None,
         _name(found) if not isinstance(found, torch.nn.Module) else name,
+        givers=(("", _attribute(module, request["inputs"])),) if request.get("inputs") else (),
     )
-
-
-def _maker_roots(module: types.ModuleType, request: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The function that makes the inputs may hold state: a model that it hands over, a batch that it fills."""
-    maker = _attribute(module, request["inputs"]) if request.get("inputs") else None
-    return [("", maker)] if maker is not None else []
 
 
 def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Callable[[], Any]:
@@ -385,4 +391,4 @@ def _code_owner(function: Any) -> Any:
 
 def on_gpu(found: Subject, args: Any, out: Any) -> bool:
     """Whether anything of a call is on the GPU."""
-    return any(each.is_cuda for each in (*values.tensors(args), *values.tensors(out), *state.tensors(found.roots).values()))
+    return any(each.is_cuda for each in (*values.tensors(args), *values.tensors(out), *state.tensors(found.reach).values()))

@@ -67,23 +67,26 @@ def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return
 
 
 _batches: set[type] = set()
-_met: dict[type, Any] = {}
+_STATEFUL = (torch.nn.Module, torch.optim.Optimizer)
 
 
-def meet(value: Any) -> None:
-    """Learn from the arguments of a call which classes are batches: another object with tensors in each call.
+def meet(value: Any, met: dict[Any, Any]) -> list[Any]:
+    """Tell state from batches among the arguments of a call; `met` has what the calls before were given.
 
-    The same object in each call is state (a model, a cache), and is left whole.
+    A class whose object holds tensors and is another one in each call is a batch, and from now on opened like a dict. Returns the
+    objects that are state: models, optimizers, and what was the same object in the call before, such as a cache.
     """
-    for _, each in leaves(value):
-        held = getattr(each, "__dict__", None)
-        if not held or isinstance(each, _WHOLES) or not any(isinstance(one, torch.Tensor) for one in held.values()):
-            continue
-        if _met.setdefault(type(each), each) is not each:
+    call = met["calls"] = met.get("calls", 0) + 1
+    state = []
+    for each in wholes(value):
+        known, held = met.get((type(each), id(each))), getattr(each, "__dict__", {})
+        if isinstance(each, _STATEFUL) or (known is not None and known[0] < call):
+            state.append(each)
+        elif met.get(type(each), call) < call and any(isinstance(one, torch.Tensor) for one in held.values()):
             _batches.add(type(each))
-
-
-_WHOLES = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer, type)
+        met[type(each), id(each)] = (call, each)  # kept alive, so that its id stays its own
+        met.setdefault(type(each), call)
+    return state
 
 
 def wholes(value: Any) -> list[Any]:
