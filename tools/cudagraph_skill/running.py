@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +34,7 @@ class Command(NamedTuple):
 
 
 def environment_python() -> str:
-    """The interpreter of the user's environment: the active venv's or conda's, else python3 on the PATH.
+    """The interpreter of the user's environment: the active venv's or conda's, else this one if it has torch, else python3.
 
     Raises:
         SkillError: there is none.
@@ -41,7 +43,7 @@ def environment_python() -> str:
         path = Path(os.environ.get(variable) or "/nowhere", "bin", "python")
         if path.is_file():
             return str(path)
-    found = shutil.which("python3")
+    found = sys.executable if find_spec("torch") else shutil.which("python3")
     if found is None:
         raise SkillError(
             "no python3 is on the PATH, and no environment is active: name the interpreter that has torch with --python", 3
