@@ -412,15 +412,19 @@ def random_marks() -> dict[str, Any]:
     """Where each default generator of the process stands, to see which of them a call has moved."""
     marks: dict[str, Any] = {
         "python-random": random.getstate()[1],
-        "cpu-torch-random": bytes(torch.get_rng_state().numpy().tobytes()),
+        "cpu-torch-random": _bytes(torch.get_rng_state()),
     }
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):
         state = numpy.random.get_state()
         marks["numpy-random"] = (state[1].tobytes(), state[2])
     if torch.cuda.is_initialized():
-        marks["cuda-random"] = bytes(torch.cuda.get_rng_state().numpy().tobytes())
+        marks["cuda-random"] = _bytes(torch.cuda.get_rng_state())
     return marks
+
+
+def _bytes(state: torch.Tensor) -> bytes:
+    return bytes(state.tolist())  # not by way of numpy, which torch can do without
 
 
 def moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
