@@ -1,0 +1,2 @@
+def hit(x):
+    return x * 5

@@ -1,0 +1,2 @@
+def step(x):
+    return x.sin()

@@ -1,0 +1,133 @@
+"""Targets that users may point `skill check --run` at, good and bad, each through the command itself on a GPU.
+
+    python tests/captures.py run [NAME ...] > out.json   on a GPU machine, with torch and the standard library only
+    python tests/captures.py keep out.json               back here: becomes tests/evidence/captures.json
+
+tests/captured/cases.json has for each case the arguments, the verdicts and exit codes that are right, and why; `line` must be
+the first finding of a failed capture, and among the findings of a wrong replay. After a case with `plain` that command, run
+alone, must leave the same weights and random states; after one with `gone` no process of that name may be left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import on_gpu
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE / "captured"
+EVIDENCE = HERE / "evidence" / "captures.json"
+_AT_ONCE, _DEADLINE_SECONDS, _PATIENCE_SECONDS = 10, 60, 180
+
+
+def cases() -> list[dict[str, Any]]:
+    """Every case."""
+    found: list[dict[str, Any]] = json.loads((PROGRAMS / "cases.json").read_text(encoding="utf-8"))
+    return found
+
+
+def digest() -> str:
+    """A name for exactly these cases and programs."""
+    files = sorted(path for path in PROGRAMS.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    content = b"".join(path.relative_to(PROGRAMS).as_posix().encode() + path.read_bytes() for path in files)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def answer(case: dict[str, Any]) -> dict[str, Any]:
+    """Run one case; `wrong` says what of its answer is not as it must be, "" where all is."""
+    with tempfile.TemporaryDirectory() as folder:
+        if "copy" in case:
+            shutil.copy(PROGRAMS / case["copy"][0], Path(folder) / case["copy"][1])
+        bound = [] if "--deadline" in case["args"] else ["--deadline", str(_DEADLINE_SECONDS)]
+        command = [
+            sys.executable,
+            str(HERE.parent / "tools" / "check.py"),
+            "--run",
+            "--json",
+            *bound,
+            *_words(case["args"], folder),
+        ]
+        start = time.monotonic()
+        try:
+            done = subprocess.run(
+                command, cwd=HERE, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {"name": case["name"], "verdict": "", "wrong": f"no answer in {_PATIENCE_SECONDS} s"}
+        seconds = round(time.monotonic() - start, 1)
+        said = _json(done.stdout)
+        verdict = str(said.get("verdict") or ("misuse" if "error" in said else "none"))
+        row = {"name": case["name"], "verdict": verdict, "exit": done.returncode, "seconds": seconds}
+        return {**row, "wrong": _wrong(case, verdict, done.returncode, said) or _left(case, folder)}
+
+
+def _words(words: list[str], folder: str) -> list[str]:
+    command = words.index("--") if "--" in words else len(words)
+    named = [*words[:command], *(sys.executable if word == "python" else word for word in words[command:])]
+    return [word.replace("{folder}", folder) for word in named]
+
+
+def _json(output: bytes) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(output)
+    except ValueError:
+        return {}
+    return found
+
+
+def _wrong(case: dict[str, Any], verdict: str, code: int, said: dict[str, Any]) -> str:
+    if verdict not in case["verdict"] and not (verdict == "misuse" and "none" in case["verdict"]):
+        return f"{verdict}, must be {' or '.join(case['verdict'])}: {said.get('summary') or said.get('error')}"
+    if code not in case["exit"]:
+        return f"exit code {code}, must be {case['exit']}"
+    lines = [each["line"] for each in said.get("findings", [])]
+    if "line" not in case or verdict not in ("capture_error", "silent_wrong"):
+        return ""
+    wanted = lines[:1] if verdict == "capture_error" else lines
+    return "" if case["line"] in wanted else f"lines {lines}, must have {case['line']}"
+
+
+def _left(case: dict[str, Any], folder: str) -> str:
+    """What the case left behind, in the machine or in the user's program, and should not have."""
+    if "gone" in case and subprocess.run(["pgrep", "-f", case["gone"]], capture_output=True, check=False).returncode == 0:
+        return f"a process is left: {case['gone']}"
+    if "plain" not in case:
+        return ""
+    subprocess.run([sys.executable, *_words(case["plain"], folder)[1:]], cwd=HERE, capture_output=True, check=False)
+    ends = [(Path(folder) / name).read_text().partition(" bits")[0] for name in ("with", "without")]
+    return "" if ends[0] == ends[1] else f"ended with {ends[0]}, without the check with {ends[1]}"
+
+
+def _run(names: list[str]) -> dict[str, Any]:
+    chosen = [each for each in cases() if not names or each["name"] in names]
+    alone = [each for each in chosen if "gone" in each]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        rows = list(pool.map(answer, [each for each in chosen if each not in alone]))
+    rows += [answer(each) for each in alone]
+    return {**on_gpu.machine("python tests/captures.py run"), "digest": digest(), "results": rows}
+
+
+def main() -> None:
+    """`run [NAME ...]` or `keep FILE`."""
+    if sys.argv[1:2] == ["run"]:
+        found = _run(sys.argv[2:])
+        print(json.dumps(found, indent=1))
+        wrong = [f"{row['name']}: {row['wrong']}" for row in found["results"] if row["wrong"]]
+        print("\n".join([*wrong, f"{len(found['results']) - len(wrong)} of {len(found['results'])} right"]), file=sys.stderr)
+    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
+        shutil.copy(sys.argv[2], EVIDENCE)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
