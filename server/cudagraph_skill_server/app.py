@@ -27,6 +27,7 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from cudagraph_skill_server import capturing
+from cudagraph_skill_server.capturing import Spot  # noqa: TC001 - pydantic reads the annotation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,22 +98,6 @@ class Diagnoses(BaseModel):
     where: str = ""
     decide: str = ""
     note: str = ""
-
-
-class Spot(BaseModel):
-    """One line that fails at capture (error), goes silently wrong (warning) or costs (info); look `id` up with `explain`."""
-
-    path: str
-    line: int
-    column: int
-    id: str
-    name: str
-    severity: str
-    message: str
-    fix: str
-    via: list[str]
-    certain: bool = True
-    cell: str = ""
 
 
 class Captured(BaseModel):

@@ -31,8 +31,8 @@ TITLE = "Capture on the GPU and compare with eager"
 ANNOTATIONS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
 
 
-class Line(BaseModel):
-    """A line that was seen (`observed`) to fail at capture or to spoil the replay, or that the source suggests."""
+class Spot(BaseModel):
+    """One line that fails at capture (error), goes silently wrong (warning) or costs (info); look `id` up with `explain`."""
 
     path: str
     line: int
@@ -44,6 +44,12 @@ class Line(BaseModel):
     fix: str
     via: list[str]
     certain: bool = True
+    cell: str = ""
+
+
+class Line(Spot):
+    """A line that was seen (`observed`) to fail at capture or to spoil the replay, or that the source suggests."""
+
     observed: bool
 
 

@@ -325,9 +325,8 @@ def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> W
 
 
 class Seen(NamedTuple):
-    """All that the courses showed: the eager calls from the capture on, the captured course, and what is wrong."""
+    """All that the courses showed: the captured one, what is wrong with it, and what eager moved and changed from call to call."""
 
-    eager: list[Call]
     captured: Captured
     wrong: Wrong | None
     spread: float
@@ -363,7 +362,7 @@ def climb(source: Source, report: Any) -> Seen:
     moved = set().union(*(each.moved for each in eager))
     changing = _changing(eager)
     if captured.error is not None:
-        return Seen(after, captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+        return Seen(captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
     wrong = compare(after, captured.calls, spread)
     if wrong is not None and (wrong.worst < SURE or max(spread.values(), default=0.0) > 0.0):
         report.progress("comparing with a third eager copy")
@@ -373,7 +372,7 @@ def climb(source: Source, report: Any) -> Seen:
         report.progress("comparing with a second captured copy")
         again = graph_course(source.fresh(), warm_ups, rounds, lambda *_: None)
         wrong = compare(after, captured.calls, _wider(spread, noise(captured.calls, again.calls)))
-    return Seen(after, captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+    return Seen(captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:

@@ -6,7 +6,7 @@ import os
 import sys
 import sysconfig
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -75,11 +75,6 @@ def of_traceback(trace: TracebackType | None) -> list[Place]:
     return _best(found)
 
 
-def of_stack(stack: list[Any]) -> list[Place]:
-    """The same for what faulthandler wrote: lists of file, line and function."""
-    return _best([Place(*each) for each in stack])
-
-
 def here() -> list[Place]:
     """The user's frames that led to this call, outermost first; on a thread of autograd those of the main thread."""
     found = _best(_frames(sys._getframe(1)))
@@ -87,16 +82,6 @@ def here() -> list[Place]:
         return found
     main = sys._current_frames().get(threading.main_thread().ident or 0)
     return _best(_frames(main)) if main is not None else []
-
-
-def line() -> Place | None:
-    """The user's innermost line that led to this call; cheaper than `here`."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if rank(frame.f_code.co_filename) == 2:
-            return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back
-    return next(iter(here()[-1:]), None)
 
 
 def stack() -> tuple[Frame, ...]:
