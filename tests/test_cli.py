@@ -318,7 +318,7 @@ def test_what_a_user_typed_cannot_steer_the_terminal(capsys: pytest.CaptureFixtu
 
 def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
     assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
-    commands = ("search", "read", "errors", "explain", "check", "serve", "completion")
+    commands = ("search", "read", "errors", "explain", "check", "recommend", "scaffold", "serve", "completion")
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):
         code, out, _ = _skill(*arguments, capsys=capsys)
         assert code == 0
@@ -384,6 +384,8 @@ def test_launchers_work_from_any_folder_and_through_a_link(tmp_path: Path) -> No
         ("read.py", "SKILL.md#requirements"),
         ("errors.py", "capturing stream has unjoined work"),
         ("explain.py", "906"),
+        ("scaffold.py", "--json"),
+        ("recommend.py", "--fp8"),
     ):
         done = subprocess.run(
             [sys.executable, tmp_path / "link" / "tools" / launcher, argument], cwd=tmp_path, capture_output=True, check=False

@@ -64,6 +64,7 @@ def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]
         for package in _packages_on_disk():
             folder = ROOT / base / package.replace(".", "/")
             expected |= {str(path.relative_to(ROOT / base)) for path in folder.glob("*.py")} if folder.is_dir() else set()
+    expected |= {f"cudagraph_skill/templates/{path.name}" for path in (ROOT / "tools/cudagraph_skill/templates").glob("*")}
     expected |= {"cudagraph_skill/py.typed", "cudagraph_skill_server/py.typed"}
     assert {name for name in wheel if ".dist-info/" not in name} == expected
 
@@ -92,12 +93,16 @@ LAYERS = [
     {"evidence"},
     {"capture"},
     {"running"},
+    {"scaffold", "installed"},
+    {"programs", "recommend"},
     {"corpus", "terms"},
     {"passages", "ranking", "reading", "entries"},
     {"search", "diagnosis"},
+    {"receipt"},
     {"render", "findings"},
-    {"examinations"},
+    {"examinations", "scaffolding"},
     {"capturing"},
+    {"verifying"},
     {"app", "cli"},
     {"__main__"},
 ]
@@ -142,7 +147,8 @@ def test_checking_imports_no_slow_module() -> None:
 
 
 def test_searching_imports_no_heavy_package_of_others() -> None:
-    heavy = "{'torch', 'mcp', 'yaml', 'markdown_it', 'shtab', 'urllib.request', 'ssl', 'dataclasses', 'importlib.metadata'}"
+    others = "'torch', 'mcp', 'yaml', 'markdown_it', 'shtab', 'jinja2'"
+    heavy = f"{{{others}, 'urllib.request', 'ssl', 'dataclasses', 'importlib.metadata'}}"
     code = f"import sys; from cudagraph_skill import search, render; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
     assert done.stdout == "\n"

@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 ROOT = Path(__file__).resolve().parent.parent
+READING = {"search", "read", "errors", "explain", "check", "recommend", "scaffold"}
 STEP = "def step(x):\n    return x * 2\n"
 
 
@@ -41,12 +42,12 @@ def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> 
 
 
 def test_instructions_name_every_tool() -> None:
-    assert all(f"`{name}`" in app.INSTRUCTIONS for name in ("search", "read", "errors", "check", "explain"))
+    assert all(f"`{name}`" in app.INSTRUCTIONS for name in READING)
 
 
 def test_tools_are_read_only_and_typed() -> None:
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools()).tools}
-    assert set(tools) == {"search", "read", "errors", "explain", "check"}
+    assert set(tools) == READING
     for tool in tools.values():
         assert tool.annotations.read_only_hint
         assert not tool.annotations.destructive_hint
@@ -195,7 +196,7 @@ def _running(allowed: Path, **environment: str) -> StdioServerParameters:
 def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
     server = app.build(allowed=[tmp_path])
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools(), server).tools}
-    assert set(tools) == {"search", "read", "errors", "explain", "check", "run_check"}
+    assert set(tools) == {*READING, "run_check"}
     tool = tools["run_check"]
     assert tool.title == "Capture on the GPU and compare with eager"
     assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (False, True)

@@ -1,4 +1,4 @@
-"""MCP tools `search`, `read`, `errors`, `explain`, `check`, `run_check`, the skill's files as resources; official SDK."""
+"""The MCP server: a tool for each command of the skill, and its files as resources; official SDK."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from cudagraph_skill import __version__, findings, reading, render
+from cudagraph_skill import __version__, findings, reading, render, scaffolding
 from cudagraph_skill.check import Options, check_paths, check_text
 from cudagraph_skill.check.settings import settings
 from cudagraph_skill.check.source import lines_of
@@ -19,6 +19,8 @@ from cudagraph_skill.entries import Table, open_table
 from cudagraph_skill.logs import decoded
 from cudagraph_skill.model import SkillError, Steps
 from cudagraph_skill.paths import skill_root
+from cudagraph_skill.recommend import Answers
+from cudagraph_skill.recommend import recommend as recommended
 from cudagraph_skill.search import Index, open_index
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -26,7 +28,7 @@ from mcp.server.mcpserver.resources import FileResource
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
-from cudagraph_skill_server import capturing
+from cudagraph_skill_server import capturing, verifying
 from cudagraph_skill_server.capturing import Spot  # noqa: TC001 - pydantic reads the annotation
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ Megatron. Ask `search` a question, an API name, a flag or an error text; it retu
 its source line. Give `errors` the log of a failed run, or a symptom in words: it names causes and fixes. Call `read` with a
 path or `path#heading` from a result for the whole section. Give `check` source code before you capture it, and after you
 changed it: it names the lines that break, or silently spoil, a capture, without running anything. `explain` knows each id that
-`errors` and `check` give. An empty `results` means that the skill does not know; do not answer from it then."""
+`errors` and `check` give. `recommend` says which workflow fits, `scaffold` writes its program. An empty `results` means
+that the skill does not know; do not answer from it then."""
 
 _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -117,6 +120,33 @@ class Checked(BaseModel):
     findings: list[Spot]
     regions: list[Captured]
     notes: list[str]
+    next: str
+
+
+class Fitting(BaseModel):
+    """Another workflow, when to take it, and the call that writes its program."""
+
+    when: str
+    workflow: str
+    command: str
+
+
+class Question(BaseModel):
+    """What decides, and the option of `skill recommend` that answers it."""
+
+    option: str
+    asks: str
+
+
+class Recommended(BaseModel):
+    """The workflow (its `number` is that of SKILL.md) to begin with, why, and the others; `next` writes its program."""
+
+    workflow: str
+    number: int
+    why: str
+    notes: list[str]
+    instead: list[Fitting]
+    questions: list[Question]
     next: str
 
 
@@ -249,6 +279,54 @@ def check(
     return _result(text, Checked(**findings.data(report, reader)))
 
 
+def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
+    framework: Annotated[
+        str | None, Field(description="pytorch, transformer-engine, megatron or megatron-bridge: what runs the layers.")
+    ] = None,
+    training: Annotated[bool | None, Field(description="True where it trains, False for inference.")] = None,
+    shapes: Annotated[
+        Literal["static", "dynamic", "buckets"] | None, Field(description="Of the inputs; buckets: a few sizes.")
+    ] = None,
+    fp8: Annotated[bool, Field(description="Layers compute in FP8.")] = False,
+    pp: Annotated[bool, Field(description="The model is a pipeline over several GPUs.")] = False,
+    moe: Annotated[bool, Field(description="Tokens are sent to experts.")] = False,
+    control: Annotated[bool, Field(description="The optimizer is to be in the graph, the capture written by hand.")] = False,
+    no_compile: Annotated[bool, Field(description="torch.compile has to stay out.")] = False,
+    host_reads: Annotated[bool, Field(description="Part of the step reads values on the host, or cannot be captured.")] = False,
+    decode: Annotated[bool, Field(description="It generates token by token with a KV cache.")] = False,
+    ddp: Annotated[bool, Field(description="Several GPUs with DistributedDataParallel.")] = False,
+    fsdp: Annotated[bool, Field(description="Several GPUs with FSDP2.")] = False,
+    amp: Annotated[Literal["bf16", "fp16"] | None, Field(description="Mixed precision.")] = None,
+    busy: Annotated[float | None, Field(description="Percent of the step that the GPU is busy, measured.")] = None,
+) -> Annotated[CallToolResult, Recommended]:
+    """Say which workflow fits a workload, why, what else to try when, and the `scaffold` call that writes its program.
+
+    Without answers it says which questions decide.
+    """
+    answers = Answers(
+        framework or "",
+        training,
+        shapes or "",
+        fp8,
+        pp,
+        moe,
+        control,
+        no_compile,
+        host_reads,
+        decode,
+        ddp,
+        fsdp,
+        amp or "",
+        busy,
+    )
+    try:
+        found = recommended(answers)
+    except SkillError as error:
+        raise ToolError(str(error)) from None
+    data = Recommended(**scaffolding.recommendation_data(found, verifying.spelled))
+    return _result(scaffolding.recommendation(found, verifying.spelled), data)
+
+
 _PASTED = "<source>"
 
 
@@ -281,7 +359,7 @@ def _result(text: str, data: BaseModel) -> CallToolResult:
 
 
 def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
-    """The server with all tools and resources, not yet connected to anything; `run_check` only where a folder is allowed."""
+    """The server with all tools and resources, not yet connected to anything; it runs and writes in `allowed` folders only."""
     root = skill_root()
     captures = capturing.Captures(python, allowed, STEPS)
     server = MCPServer(
@@ -297,6 +375,9 @@ def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
     server.tool(title="Diagnose a log", annotations=_READ_ONLY)(errors)
     server.tool(title="Explain an error, a cause or a hazard", annotations=_READ_ONLY)(explain)
     server.tool(title="Check source for capture hazards", annotations=_READ_ONLY)(check)
+    server.tool(title="Recommend a workflow", annotations=_READ_ONLY)(recommend)
+    programs = verifying.Programs(captures, STEPS)
+    server.tool(title=verifying.TITLE, annotations=capturing.ANNOTATIONS if allowed else _READ_ONLY)(programs.scaffold)
     if allowed:
         server.tool(title=capturing.TITLE, annotations=capturing.ANNOTATIONS)(captures.run_check)
     for path in (root / "SKILL.md", *sorted((root / "references").glob("*.md"))):

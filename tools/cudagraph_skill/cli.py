@@ -12,7 +12,7 @@ import threading
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
 from cudagraph_skill.model import Report, SkillError, Steps, printable
@@ -27,6 +27,25 @@ EXIT_CODES = """\
 exit codes: 0 an answer, 1 nothing found, 2 the command was not understood, 3 this machine lacks something it needs"""
 
 
+_WRITING_CODES = """\
+exit codes: 0 an answer, or verified, 1 a check of the program failed, 2 the command was not understood, options do not go
+together, or a file stays as it is, 3 this machine lacks something it needs"""
+_VERIFY = 600  # seconds
+_MICROBATCHES = 4
+# What may be asked of a program, beside its workflow.
+_WISHES = {
+    "training": "train: forward, backward and optimizer (default: inference)",
+    "amp": "mixed precision, bf16 or fp16",
+    "accumulate": f"add up the gradients of N microbatches in a step (default {_MICROBATCHES})",
+    "ddp": "several GPUs with DistributedDataParallel",
+    "fsdp": "several GPUs with FSDP2",
+    "rng": "random numbers from a generator of its own",
+    "partial": "graph the static parts around one that cannot be captured",
+    "buckets": "inputs of several sizes: a graph for each, padded to the next",
+    "decode": "generate token by token with a KV cache",
+    "pool": "several graphs that share their memory",
+    "fp8": "layers in FP8",
+}
 _T = TypeVar("_T")
 _LOG_BYTES = 16 << 20  # at each end of a log
 
@@ -59,8 +78,22 @@ def _positive(text: str) -> float:
     return number
 
 
-_count.__name__ = _number.__name__ = "whole number"  # argparse names the type in its message
-_positive.__name__ = "number"
+def _several(text: str) -> int:
+    number = _count(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError("is 1: a step of one microbatch is a plain step, leave it out")
+    return number
+
+
+def _percent(text: str) -> float:
+    number = float(text[:20].removesuffix("%"))
+    if not 0 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"is {text[:20]}: a share of the step in percent lies between 0 and 100")
+    return number
+
+
+_count.__name__ = _number.__name__ = _several.__name__ = "whole number"  # argparse names the type in its message
+_positive.__name__ = _percent.__name__ = "number"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -78,6 +111,8 @@ def parser() -> argparse.ArgumentParser:
     _add_errors(commands)
     _add_explain(commands)
     _add_check(commands)
+    _add_recommend(commands)
+    _add_scaffold(commands)
     _add_serve(commands)
     _add_completion(commands)
     return top
@@ -219,6 +254,80 @@ def _add_run(check: _Parser) -> None:
     new.add_argument("--skip", type=_number, metavar="N", help="leave its first N calls alone")
 
 
+def _add_recommend(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "recommend",
+        "say which workflow fits, why, and the command that writes its program",
+        "example: skill recommend                             (which questions decide)\n"
+        "         skill recommend --training --host-reads\n"
+        "         skill recommend --framework megatron --moe",
+        _WRITING_CODES,
+    )
+    new.add_argument("--framework", metavar="NAME", help="pytorch, transformer-engine, megatron or megatron-bridge")
+    _add_kind(new)
+    new.add_argument("--shapes", metavar="KIND", help="static, dynamic, or buckets (a few sizes)")
+    new.add_argument("--busy", type=_percent, metavar="PERCENT", help="how much of a step the GPU is busy, measured")
+    for option, text in (
+        ("--fp8", "layers compute in FP8"),
+        ("--pp", "the model is a pipeline over several GPUs"),
+        ("--moe", "tokens are sent to experts"),
+        ("--decode", "it generates token by token with a KV cache"),
+        ("--host-reads", "part of the step reads values on the host, or can otherwise not be captured"),
+        ("--control", "the optimizer is to be in the graph, every step of the capture your own"),
+        ("--no-compile", "torch.compile has to stay out"),
+        ("--ddp", "several GPUs with DistributedDataParallel"),
+        ("--fsdp", "several GPUs with FSDP2"),
+    ):
+        new.add_argument(option, action="store_true", help=text)
+    new.add_argument("--amp", metavar="DTYPE", help="mixed precision, bf16 or fp16")
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.set_defaults(run=_recommend)
+
+
+def _add_scaffold(commands: argparse._SubParsersAction[_Parser]) -> None:
+    new = _add(
+        commands,
+        "scaffold",
+        "write a working program for a workflow, with its checks against eager",
+        "example: skill scaffold                              (the workflows and options)\n"
+        "         skill scaffold manual --training --amp bf16 > step.py\n"
+        "         skill scaffold --workflow 3 --training --into step.py --verify\n"
+        "         skill scaffold --verify step.py             (run its checks, and keep their receipt beside it)",
+        _WRITING_CODES,
+    )
+    new.add_argument("name", nargs="?", metavar="WORKFLOW", help="name or number; without one all are listed")
+    new.add_argument("--workflow", metavar="WORKFLOW", help="the same as an option")
+    _add_kind(new)
+    new.add_argument("--amp", choices=("bf16", "fp16"), help=_WISHES["amp"])
+    new.add_argument(
+        "--accumulate", nargs="?", type=_several, const=_MICROBATCHES, default=0, metavar="N", help=_WISHES["accumulate"]
+    )
+    for name, text in _WISHES.items():
+        if name not in ("training", "amp", "accumulate"):
+            new.add_argument(f"--{name}", action="store_true", help=text)
+    new.add_argument(
+        "--for", action="append", dest="versions", metavar="PKG==V", help="write for this version, for example torch==2.6"
+    )
+    new.add_argument("--into", metavar="FILE", help="write it to a file instead of stdout")
+    new.add_argument("--force", action="store_true", help="replace that file")
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    check = new.add_argument_group("on the GPU", "run the program's checks in your interpreter, in a process of its own")
+    check.add_argument(
+        "--verify", nargs="?", const="", metavar="FILE", help="verify what is written, or a program that is there"
+    )
+    check.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
+    check.add_argument("--deadline", type=_positive, metavar="SECONDS", help=f"kill it after this time (default {_VERIFY})")
+    check.add_argument("--processes", type=_count, metavar="N", help="how many (default: as the program says)")
+    new.set_defaults(run=_scaffold)
+
+
+def _add_kind(new: _Parser) -> None:
+    kind = new.add_mutually_exclusive_group()
+    kind.add_argument("--training", action="store_true", help="it trains")
+    kind.add_argument("--inference", action="store_true", help="it only runs forward (the default)")
+
+
 def _add_corpus(new: _Parser) -> None:
     new.add_argument("--corpus", type=Path, metavar="DIR", help="add the Markdown files of this folder")
     new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
@@ -342,6 +451,127 @@ def _explain(args: argparse.Namespace) -> int:
     for other in found[1:]:
         print(f"also: {_steps(args).explain(corpus.names(other)[0])}")
     return 0
+
+
+def _recommend(args: argparse.Namespace) -> int:
+    from cudagraph_skill import recommend, scaffold, scaffolding
+
+    kind = True if args.training else False if args.inference else None
+    given = {name: getattr(args, name) for name in recommend.Answers._fields if getattr(args, name) is not None}
+    found = recommend.recommend(recommend.Answers(**{**given, "training": kind}))
+
+    def spell(options: scaffold.Options) -> str:
+        return f"{_program('scaffold')} {scaffold.spelled(options)}"
+
+    if args.json:
+        print(scaffolding.as_json(scaffolding.recommendation_data(found, spell)))
+    else:
+        print(scaffolding.recommendation(found, spell))
+    return 0
+
+
+def _scaffold(args: argparse.Namespace) -> int:
+    """The program goes to stdout alone, or to a file; what is to be said of it to stderr."""
+    from cudagraph_skill import programs, scaffolding
+
+    asked = _asked(args)
+    if not asked["workflow"]:
+        return _verify(args, args.verify) if args.verify else _listing(args)
+    wanted = programs.options(asked)
+    if args.into is not None:
+        programs.writable(args.into, args.force)
+    versions = [each for text in args.versions or () for each in text.split(",")]
+    program = programs.write(wanted, versions, args.python or "", args.into or "")
+    if args.into is not None:
+        programs.save(program.text, args.into, args.force)
+    own = f"{_program('scaffold')} {program.command}"
+    step = f"{own} --into step.py" if args.into is None else _verifying(args)
+    if args.verify is not None:
+        for note in scaffolding.notes(program, args.into):
+            _say(note)
+        return _verify(args, args.into, f"skill scaffold {program.command}", scaffolding.program_data(program, args.into, step))
+    if args.json:
+        print(scaffolding.as_json(scaffolding.program_data(program, args.into or "", step)))
+        return 0
+    beside = "\n".join([*scaffolding.notes(program, args.into or ""), f"next: {step}"])
+    if args.into is None:
+        print(program.text, end="", flush=True)
+        _say(beside)
+    else:
+        print(beside)
+    return 0
+
+
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
+    """The workflow and options that were given, where they go together with the others."""
+    if args.name and args.workflow:
+        raise SkillError(
+            f"skill scaffold: {args.name} and --workflow {args.workflow} both name a workflow: leave one of them out"
+        )
+    asked = {"workflow": args.name or args.workflow, **{name: getattr(args, name) for name in (*_WISHES, "inference")}}
+    given = next((name for name in (*_WISHES, "inference", "versions", "into") if getattr(args, name)), None)
+    if given and not asked["workflow"]:
+        option = "for" if given == "versions" else given
+        raise SkillError(
+            f"skill scaffold: --{option} is given, but no workflow: `skill scaffold` lists them, `skill recommend` names one"
+        )
+    if args.force and args.into is None:
+        raise SkillError("skill scaffold: --force replaces a file: name it with --into FILE")
+    if args.verify and asked["workflow"]:
+        raise SkillError(
+            f"skill scaffold: --verify {args.verify} is for a program that is there; to write one and verify it: "
+            f"--into {shlex.quote(args.verify)} --verify"
+        )
+    if args.verify == "" and args.into is None:
+        raise SkillError(
+            "skill scaffold: the receipt is kept beside the program: add --into FILE, or name one that is there, --verify FILE"
+        )
+    for name in ("deadline", "processes"):
+        if getattr(args, name) is not None and args.verify is None:
+            raise SkillError(f"skill scaffold: --{name} is for a run on the GPU: add --verify")
+    return asked
+
+
+def _listing(args: argparse.Namespace) -> int:
+    from cudagraph_skill import scaffolding
+
+    step = _program("recommend")
+    print(scaffolding.as_json(scaffolding.listing_data(_WISHES, step)) if args.json else scaffolding.listing(_WISHES, step))
+    return 0
+
+
+def _verifying(args: argparse.Namespace) -> str:
+    """The command that verifies what was written."""
+    python = f" --python {shlex.quote(args.python)}" if args.python else ""
+    return f"{_program('scaffold')} --verify {shlex.quote(args.into)}{python}"
+
+
+def _verify(args: argparse.Namespace, file: str, command: str = "", written: dict[str, Any] | None = None) -> int:
+    """Run the checks of a program on the GPU; what lasts is told on stderr."""
+    from cudagraph_skill import programs, receipt, running, scaffolding
+
+    path = Path(file)
+    processes = args.processes or programs.processes(receipt.program_text(path))
+    with _Patient() as patient:
+        found = receipt.verify(
+            path,
+            python=args.python or running.environment_python(),
+            deadline=args.deadline or _VERIFY,
+            processes=processes,
+            command=command,
+            on_progress=patient.say,
+        )
+    try:
+        kept = str(receipt.write(found, path))
+    except SkillError as error:
+        kept = ""
+        _say(str(error))
+    step = scaffolding.next_step(found, _steps(args))
+    if args.json:
+        print(scaffolding.as_json({**(written or {}), **scaffolding.data(found, step, kept)}))
+    else:
+        print(scaffolding.text(found, step, kept))
+    return scaffolding.exit_code(found)
 
 
 _STDIN = "<stdin>"

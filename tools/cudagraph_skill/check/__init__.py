@@ -27,6 +27,7 @@ __all__ = ["Options", "check_paths", "check_text"]
 _FEW = 8  # files that are read here: starting worker processes takes longer
 _DEEP = 1500  # calls within each other that reading a file may take, wherever it is called from
 _BUDGET = 20_000  # steps for each function of a file, and for each module on the way, where all functions are read
+_PROGRAM = 200_000  # steps for a file that is run as a program, and for what that does not reach
 _ONE = allocate_lock()  # files are read one at a time in a process
 
 
@@ -108,9 +109,10 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
     wanted = [each for each in found if chosen(each.id, options) and not _silenced(each, opened)]
     report.findings.extend(each for each in wanted if each not in report.findings)
     report.regions.extend(each for each in reader.regions if each not in report.regions)
-    if reader.exhausted:
-        names_read = ", ".join(dict.fromkeys(each.name for each in reader.regions)) or source.path
-        report.notes.append(f"{source.path}: {names_read} is larger than the budget of this check; it was read in part")
+    names_read = ", ".join(dict.fromkeys(each.name for each in reader.regions)) or source.path
+    for what, exhausted in ((names_read, reader.exhausted), ("the program", reader.program_exhausted)):
+        note = f"{source.path}: {what} is larger than the budget of this check; it was read in part"
+        report.notes.extend([note] if exhausted and note not in report.notes else [])
 
 
 def _silenced(finding: Finding, opened: dict[str, Source]) -> bool:
@@ -180,7 +182,7 @@ def _captures(text: str) -> bool:
 def _readers(source: Source, function: str | None, options: Options, notes: list[str]) -> Iterator[Reader]:
     """Those who have read the file, each with what it found."""
     from cudagraph_skill.check.project import Project  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.regions import Reader, roots  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.regions import Reader  # noqa: PLC0415 - not for a file that captures nothing
 
     if function is not None:
         wanted = function.replace("<locals>.", "")
@@ -194,17 +196,28 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
     if options.every:
         yield from _every(source, notes)
         return
-    main = Reader(Project(source))
-    _attempt(main, main.script, "the top level", notes)
+    if source.tree is not None:
+        yield from _program(source, source.tree, notes)
+
+
+def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
+    """The file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
+    from cudagraph_skill.check.project import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.regions import Reader, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
+
+    main = Reader(Project(source), _PROGRAM)
+    _attempt(main, lambda: main.script(program=True), "the top level", notes)
     _attempt(main, main.compiled, "torch.compile", notes)
     yield main
-    done, left = set(main.done), main.machine.budget - main.machine.steps
-    for root in roots(source.tree, done) if source.tree else []:
-        each = Reader(Project(source), max(left, _BUDGET))
-        _attempt(each, lambda: each.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
-        done |= each.done
-        left -= each.machine.steps
-        yield each
+    done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, main.exhausted or main.program_exhausted
+    for find in (roots, nearest):
+        for root in find(tree, done) if find is roots or exhausted else []:
+            each = Reader(Project(source), max(left, _BUDGET))
+            _attempt(each, lambda: each.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
+            done |= each.done
+            left -= each.machine.steps
+            exhausted = exhausted or each.exhausted or each.program_exhausted
+            yield each
 
 
 def _every(source: Source, notes: list[str]) -> Iterator[Reader]:

@@ -994,6 +994,10 @@ def _comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.Gene
     sources: list[Origins] = []
     outer = machine.frame.scope
     machine.frame.scope = Scope(machine.round, outer, outer.global_scope)
+    if isinstance(node, ast.DictComp):
+        machine.frame.scope.slots["[]"] = pairs  # what it has made so far is alive
+    elif not isinstance(node, ast.GeneratorExp):
+        machine.frame.scope.slots["[]"] = Sequence("list", found, machine.round)
 
     def produce(place: int) -> int:
         if place == len(node.generators):

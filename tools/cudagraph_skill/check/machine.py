@@ -9,6 +9,7 @@ host values change from call to call, and which tensors were rebound instead of 
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check import expressions, python_model, torch_model, torch_objects
@@ -40,6 +41,7 @@ from cudagraph_skill.check.values import (
     joined,
     mix,
     origins_of,
+    outline,
     quoted,
     tensors_in,
 )
@@ -54,18 +56,20 @@ NEXT, CONTINUE, BREAK, RETURN, RAISE = range(5)
 _DEPTH, _TURNS, _SAME = 36, 12, 2  # calls within each other, turns of a loop, calls of one function within itself
 _DECORATING = 2_000  # steps that a decorator may take
 _LOADING = 50_000  # steps that the top level of one module may take
+_REPEATING = 10_000  # steps that a loop may take outside of a capture to do the same again and again
+_WARM = 5  # turns that it takes all the same: calls before a lazy capture, the capture, a replay
 
 Slot = tuple[int, Any]
 
 
 class Exhausted(Exception):  # noqa: N818 - a signal, not an error
-    """The region is larger than the budget."""
+    """The code is larger than the budget; its argument is whether captured code was being read."""
 
 
 class Frame:
     """One call that is being followed."""
 
-    __slots__ = ("call", "catch", "cls", "function", "module", "on_yield", "receiver", "returned", "scope")
+    __slots__ = ("call", "catch", "cls", "function", "given", "module", "node", "on_yield", "receiver", "returned", "scope")
 
     def __init__(self, module: Module, scope: Scope, function: str, call: ast.AST | None = None) -> None:
         self.module = module
@@ -76,6 +80,8 @@ class Frame:
         self.on_yield: Callable[[Value], int] | None = None
         self.cls: Class | None = None
         self.receiver: Value | None = None
+        self.node: ast.AST | None = None  # of the function, with what it was called
+        self.given: list[Value] = []
         self.catch = False  # inside a try that catches
 
 
@@ -138,9 +144,11 @@ class Machine:
         self.binding: Callable[[Slot, Value, ast.AST], None] | None = None
         self.torch = torch_objects.State()
         self.reading: Callable[[Slot, Value], Value] | None = None  # what a script reads after its capture
+        self.leaving: Callable[[Frame], None] | None = None  # a call ends
         self.region_hook: Callable[..., object] | None = None
         self.varying: tuple[ast.AST, frozenset[str]] | None = None  # arguments of the captured function that differ each time
         self.named = False  # the outermost call is the captured function itself
+        self.hurried = False  # a loop was left because it took long, before it had nothing new to show
         self.outline = False  # the top level of a module of the project is read, not that of the file itself
         self.summaries: dict[tuple[ast.AST, int], Value] | None = (
             None  # of functions, where each is followed but once in a round
@@ -534,7 +542,7 @@ class Machine:
         """Run one statement; returns how it leaves."""
         self.steps += 1
         if self.steps > self.budget:
-            raise Exhausted
+            raise Exhausted(self.inside)
         run = _STATEMENTS.get(type(node))
         return run(self, node) if run else NEXT
 
@@ -675,18 +683,33 @@ class Machine:
 
     def _for(self, node: ast.For | ast.AsyncFor) -> int:
         source = self.value(node.iter)
-        status = NEXT
+        status, before = NEXT, self.steps
+        same = not self.inside and _repeats(node)
+        done: list[object] = []
 
         def turn(item: Value) -> int:
             nonlocal status
             self.assign(node.target, item)
+            mark = len(self.journal)
             status = self.block(node.body)
-            return status
+            return BREAK if status == NEXT and same and self._enough(done, mark, before) else status
 
         broke = self.iterate(source, node.iter, turn)
         if status == RETURN or (broke and status == RAISE):
             return status if broke else NEXT
         return self.block(node.orelse) if status != BREAK else NEXT
+
+    def _enough(self, done: list[object], mark: int, before: int) -> bool:
+        """Whether a loop that repeats itself has written the same in its last two turns, or takes too long."""
+        written = [
+            (key, outline(place if isinstance(place, Sequence) else place.get(key))) for place, key, _ in self.journal[mark:]
+        ]
+        done.append((self.torch.ddp_calls, written))
+        if done[-2:-1] == done[-1:]:
+            return True
+        long = len(done) >= _WARM and self.steps - before > _REPEATING
+        self.hurried = self.hurried or long
+        return long
 
     def iterate(self, source: Value, node: ast.AST, turn: Callable[[Value], int]) -> bool:
         """Run `turn` for the items of `source`; whether it ended early for certain."""
@@ -887,8 +910,8 @@ class Machine:
             for name, value in list(module.scope.slots.items()):
                 self.bind(name, value, node)
 
-    def load(self, module: Module) -> None:
-        """Run a module once, as its import does."""
+    def load(self, module: Module, *, program: bool = False) -> None:
+        """Run a module once, as its import does; as the program itself it may take all steps that there are."""
         if module.started:
             return
         module.started = True
@@ -900,7 +923,8 @@ class Machine:
         outline, steps = self.outline, self.steps
         self.inside = self.reporting = False
         self.frames, self.control, self.round = [frame], [], 0
-        self.outline, self.steps = module is not self.project.main, max(0, self.budget - _LOADING)
+        self.outline = module is not self.project.main
+        self.steps = steps if program else max(0, self.budget - _LOADING)
         try:
             self.block(tree.body)
         except Exhausted:
@@ -909,7 +933,7 @@ class Machine:
             else:
                 raise
         finally:
-            self.outline, self.steps = outline, steps
+            self.outline, self.steps = outline, self.steps if program else steps
             self.frames, self.control, self.round = frames, control, turn
             self.inside, self.reporting = inside, reporting
 
@@ -1021,15 +1045,13 @@ class Machine:
         node: ast.AST | None,
         yielded: Callable[[Value], int] | None,
     ) -> Value:
-        if (
-            len(self.frames) > _DEPTH
-            or sum(frame.scope.outer is function.scope and frame.call is node for frame in self.frames) > _SAME
-        ):
+        if len(self.frames) > _DEPTH or self._recurs(function, [*args, *kwargs.values()], node):
             return Value()
         scope = Scope(self.round, function.scope, function.scope.global_scope)
         frame = Frame(function.module, scope, function.name, node)
         frame.cls = function.owner
         frame.receiver = args[0] if args else None
+        frame.node, frame.given = function.node, [*args, *kwargs.values()]
         frame.on_yield = yielded
         python_model.bind_arguments(self, function, args, kwargs, scope)
         if self.varying is not None and self.varying[0] is function.node:
@@ -1041,6 +1063,8 @@ class Machine:
             if isinstance(function.node, ast.Lambda):
                 return self.value(function.node.body)
             status = self.block(function.node.body)
+            if self.leaving is not None:
+                self.leaving(frame)
         finally:
             self.frames.pop()
             self.torch.no_grad -= quiet
@@ -1048,6 +1072,13 @@ class Machine:
         if status == NEXT:
             results = [*results, const(None)]
         return joined(results, self.round) or Value()
+
+    def _recurs(self, function: Function, given: list[Value], node: ast.AST | None) -> bool:
+        """Whether a call within itself is followed far enough: from this place, or with arguments of which no more is known."""
+        if sum(frame.scope.outer is function.scope and frame.call is node for frame in self.frames) > _SAME:
+            return True
+        within = [frame.given for frame in self.frames if frame.node is function.node]
+        return len(within) >= _SAME and list(map(_known_of, within)).count(_known_of(given)) >= _SAME
 
     def _call_bound(self, bound: Bound, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.call(bound.function, [bound.receiver, *args], kwargs, node)
@@ -1088,6 +1119,11 @@ class Machine:
         return torch_objects.call_object(self, made, args, kwargs, node)
 
 
+def _known_of(given: list[Value]) -> list[object]:
+    """What is known of arguments: which objects of the user's, and what kind of other values."""
+    return [each if isinstance(each, Instance) else outline(each) for each in given]
+
+
 def _order(value: Value | None) -> list[frozenset[int]]:
     return [tensor.storages for tensor in tensors_in(value)] if value is not None else []
 
@@ -1119,6 +1155,14 @@ def _functions_of(value: Value) -> list[Function]:
     if isinstance(value, Partial):
         return _functions_of(value.function)
     return []
+
+
+@lru_cache(maxsize=1000)
+def _repeats(node: ast.For | ast.AsyncFor) -> bool:
+    """Whether a loop does the same at each turn: its body does not mention what the turns differ in."""
+    names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    mentioned = {each.id for statement in node.body for each in ast.walk(statement) if isinstance(each, ast.Name)}
+    return isinstance(node.target, ast.Name) and not names & mentioned
 
 
 def _loaded(target: ast.expr) -> ast.expr:

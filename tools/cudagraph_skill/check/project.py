@@ -88,6 +88,10 @@ class Project:
         """The files that were opened so far, by the path that findings in them have."""
         return {module.path: module.source for module in (self.main, *self._known.values()) if module.source is not None}
 
+    def modules(self) -> list[Module]:
+        """The modules that were met so far."""
+        return [self.main, *self._known.values()]
+
     def find(self, name: str, importer: Module, level: int = 0) -> Module | None:
         """The module that `from <dots><name> import …` in `importer` means; None for a package of others."""
         if level:

@@ -27,6 +27,7 @@ from cudagraph_skill.check.values import (
     fresh,
     number,
     quoted,
+    reachable,
     tensors_in,
 )
 from cudagraph_skill.model import Edit, Region
@@ -76,7 +77,11 @@ class Captured(NamedTuple):
     slots: dict[tuple[int, Any], tuple[Holder, Any, frozenset[int], tuple[str, int, int] | None]]
     born: frozenset[int]
     used: frozenset[int]
-    backward: bool = False
+    backward: bool  # it has one
+    own: bool  # gradients come to be in it, in memory of its own
+    stepped: frozenset[int]  # memory of parameters that it updates
+    site: tuple[str, int, int] | None  # where it has a memory pool of its own, unless that was said
+    via: tuple[str, ...]
 
 
 class Reader:
@@ -86,6 +91,7 @@ class Reader:
         self.project = project
         self.machine = Machine(project, budget)
         self.machine.region_hook = self._with_graph
+        self.machine.leaving = self._leaving
         self.machine.torch.keeping = self._keeping
         self.machine.torch.setting = self._setting
         self.machine.torch.calling = self._calling
@@ -97,13 +103,16 @@ class Reader:
         self.modes: dict[int, object] = {}
         self.machine.reading = self._reading
         self.machine.binding = self._binding
-        self.exhausted = False
+        self.exhausted = False  # what was captured, or the function that was named, is larger than the budget
+        self.program_exhausted = False  # the code around it is
         self.built: Value | None = None  # what the function returned that makes the captured one
         self.changed: list[int] = []  # places of Python arguments that differ from those of the call before
         self._varied = False
         self._argument_syms: tuple[object, ...] = ()
         self.accumulating: tuple[str, int, int] | None = None  # a captured backward whose gradients nobody zeroes
         self.replays = 0
+        self.open: list[Frame] = []  # calls in which the last capture was made
+        self.replayed: set[int] = set()  # graphs that were replayed since their capture: what is in their outputs is a result
 
     # A function that the user named -----------------------------------------------------------------------------------
 
@@ -113,11 +122,13 @@ class Reader:
         self.regions.append(Region(self.project.main.path, getattr(node, "lineno", 1), qualname, how))
         self._guarded(lambda: self._named(path))
 
-    def _guarded(self, run: Callable[[], object]) -> None:
+    def _guarded(self, run: Callable[[], object], *, program: bool = False) -> None:
         try:
             run()
-        except (Exhausted, RecursionError):
-            self.exhausted = True
+        except (Exhausted, RecursionError) as error:
+            around = program and error.args == (False,)
+            self.exhausted = self.exhausted or not around
+            self.program_exhausted = self.program_exhausted or around
             self.machine.frames.clear()
             self.machine.control.clear()
             self.machine.inside = self.machine.reporting = False
@@ -360,22 +371,24 @@ class Reader:
 
     # Scripts ----------------------------------------------------------------------------------------------------------
 
-    def script(self) -> None:
-        """Run the module; each capture on the way is read."""
+    def script(self, *, program: bool = False) -> None:
+        """Run the module, as `program` at any length; each capture on the way is read."""
         self.machine.torch.script = True
-        self._guarded(lambda: self.machine.load(self.project.main))
+        self._guarded(lambda: self.machine.load(self.project.main, program=program), program=True)
+        self._pools(self._kept())
 
     def run_root(self, root: list[ast.AST]) -> None:
         """Run the module, then a function that nobody in the file calls and that captures."""
         self.script()
-        self._guarded(lambda: self._run_root(root))
+        self._guarded(lambda: self._run_root(root), program=True)
 
     def _run_root(self, root: list[ast.AST]) -> None:
         machine = self.machine
         node = root[-1]
         machine.frames[:] = [Frame(self.project.main, self.project.main.scope, "<module>")]
         if len(root) > 1 and isinstance(root[0], ast.ClassDef):
-            instance = self._instance(root[0])
+            cls = self._class_of(root[0]) if getattr(node, "name", "") == "__init__" else None
+            instance = self._instance(root[0]) if cls is None else self._made_up(cls)
             machine.frames[:] = [Frame(self.project.main, self.project.main.scope, "<module>")]
             found = (
                 instance.cls.find(node.name) if instance and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
@@ -385,27 +398,29 @@ class Reader:
                 and found
                 and isinstance(found[1], Function)
                 and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and cls is None  # else it has been called
             ):
                 guesses = self._guesses(node, found[1])
                 guesses.pop("self", None)
-                machine.call(Bound(instance, found[1]), [], guesses, node)
+                self._pools(self._kept(instance, machine.call(Bound(instance, found[1]), [], guesses, node)))
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             function = self.project.main.scope.slots.get(node.name)
             plain = machine.created.get(node)
             if function is not None and plain:
-                machine.call(function, [], self._guesses(node, plain[-1]), node)
+                self._pools(self._kept(machine.call(function, [], self._guesses(node, plain[-1]), node)))
         machine.frames.clear()
 
     def _with_graph(self, context: Object, node: ast.AST, body: Callable[[Value], int], statement: ast.AST) -> int:
         """A `with torch.cuda.graph(...)` that the script reaches."""
         machine = self.machine
         state = machine.torch
+        self._pools(self._kept())
         repeated = id(statement) in self.done
         self.done.add(id(statement))
         region = Region(machine.frame.module.path, getattr(statement, "lineno", 1), machine.frame.function, "torch.cuda.graph")
         if region not in self.regions:
             self.regions.append(region)
-        self._around(context, node, statement, repeated=repeated)
+        self._around(node, statement, repeated=repeated)
         scope = machine.frame.scope
         saved, warm, left = dict(scope.slots), set(state.warm), state.gradients_left
         state.zeroed, state.backward_at, state.lazy = False, None, []
@@ -462,10 +477,10 @@ class Reader:
             machine.add("CG607", *site, message, (), edits.keyword(block.call, "cache_enabled", "False"))
         if state.backward_at is not None and left and not state.zeroed:
             self.accumulating = state.backward_at
-        self._remember(context, before)
+        self._remember(context, node, before)
 
-    def _around(self, context: Object, node: ast.AST, statement: ast.AST, *, repeated: bool) -> None:
-        """Hazards of the capture itself: in the step loop, without a shared pool."""
+    def _around(self, node: ast.AST, statement: ast.AST, *, repeated: bool) -> None:
+        """Hazards of the capture itself: in the step loop."""
         machine = self.machine
         machine.inside = machine.reporting = True
         loop = _loop_with_replay(machine.frame.module.tree, statement)
@@ -477,11 +492,28 @@ class Reader:
             machine.report(
                 "CG409", node, "this helper captures anew at every call and replays once, which costs more than it saves"
             )
-        elif "pool" not in context.kwargs and len(context.args) < 2 and (repeated or self.captured):
-            machine.report("CG505", node, "this graph gets a memory pool of its own beside the others': pass pool=first.pool()")
         machine.inside = machine.reporting = False
 
-    def _remember(self, graph: Object, before: dict[Any, Value]) -> None:
+    def _kept(self, *results: Value) -> list[Value]:
+        """What is alive at this moment: running calls, modules, results."""
+        return [*(frame.scope for frame in self.machine.frames), *(each.scope for each in self.project.modules()), *results]
+
+    def _leaving(self, frame: Frame) -> None:
+        """A call ends in which something was captured: what do its own names hold?"""
+        if frame in self.open:
+            self._pools([each for each in frame.scope.slots.values() if each is not frame.receiver])
+
+    def _pools(self, roots: list[Value], *, several: bool = False) -> None:
+        """Report captures with a memory pool of their own while an earlier graph is kept too."""
+        if not any(each.site for each in self.captured[1:]):
+            return
+        alive = reachable(roots, several=several) | ({id(self.captured[-1].graph)} if several else set())
+        for each in [each for each in self.captured if id(each.graph) in alive][1:]:
+            if each.site is not None and (*each.site[:2], "CG409") not in self.machine.findings:
+                message = "this graph gets a memory pool of its own beside the others': pass pool=first.pool()"
+                self.machine.add("CG505", *each.site, message, each.via)
+
+    def _remember(self, graph: Object, node: ast.AST, before: dict[Any, Value]) -> None:
         """What replays of this capture will go on reading, by the slots that the script has for it."""
         machine = self.machine
         slots = {
@@ -490,11 +522,27 @@ class Reader:
             if storages & machine.used and not storages & machine.born
         }
         del before
+        state = machine.torch
         owner = graph.args[0] if graph.args else graph.kwargs.get("cuda_graph")
-        backward = machine.torch.backward_at is not None
+        pooled = machine.quiet or "pool" in graph.kwargs or len(graph.args) > 1
         self.captured = [each for each in self.captured if each.graph is not owner]
         self.pending = []
-        self.captured.append(Captured(owner, slots, frozenset(machine.born), frozenset(machine.used), backward=backward))
+        self.captured.append(
+            Captured(
+                owner,
+                slots,
+                frozenset(machine.born),
+                frozenset(machine.used),
+                backward=state.backward_at is not None,
+                own=state.dropped or not state.gradients_held,
+                stepped=frozenset(state.stepped | machine.updated),
+                site=None if pooled else machine.site(node),
+                via=machine.via(),
+            )
+        )
+        self.replayed.discard(id(owner))
+        self.open = list(machine.frames)
+        self._pools(self._kept(), several=True)
 
     # What a script does after its capture -----------------------------------------------------------------------------
 
@@ -506,7 +554,7 @@ class Reader:
         del owner
 
     def _born(self, new: Value) -> bool:
-        born = {memory for each in self.captured for memory in each.born}
+        born = {memory for each in self.captured if id(each.graph) in self.replayed for memory in each.born}
         born |= {
             memory for each in self.machine.torch.outputs.values() for tensor in tensors_in(each) for memory in tensor.storages
         }
@@ -518,9 +566,8 @@ class Reader:
         if isinstance(owner, Tensor) and name == "data" and self._reads(owner):
             self._later("CG305", node, f"{quoted(node)} gets new memory after the capture; replays go on reading the old")
         elif isinstance(owner, Tensor) and name == "grad" and isinstance(new, Host) and new.value is None:
-            machine.torch.gradients_left = False
             self.accumulating = None
-            if self._reads(owner) and self._has_backward():
+            if self._needs_gradients([owner]):
                 self._later("CG307", node, f"{quoted(node)} = None drops the gradient that the graph writes to")
         elif isinstance(owner, (Instance, Object)) and isinstance(new, Tensor) and new.parameter:
             old = owner.slots.get(name)
@@ -531,8 +578,14 @@ class Reader:
         elif isinstance(owner, Mapping) and isinstance(new, Tensor) and self._born(new):
             self._later("CG308", node, f"{quoted(node)} keeps an output of the graph, which the next replay overwrites")
 
-    def _has_backward(self) -> bool:
-        return any(each.backward for each in self.captured)
+    def _needs_gradients(self, parameters: list[Tensor]) -> bool:
+        """Whether a captured backward writes gradients of these that somebody besides graphs goes on using, or into old memory."""
+        stepped = {memory for each in self.captured for memory in each.stepped}
+        return any(
+            each.backward and parameter.storages & each.used and not (each.own and parameter.storages & stepped)
+            for each in self.captured
+            for parameter in parameters
+        )
 
     def _calling(
         self, machine: Machine, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
@@ -543,13 +596,18 @@ class Reader:
             self._replayed(owner)
         elif name == "make_graphed_callables":
             self._graphed(owner, args, kwargs, node)
+        elif name == "compile":
+            mode = kwargs.get("mode")
+            if isinstance(mode, Host) and mode.value == "reduce-overhead":
+                self._compiled_at(machine.frame.module.path, node)
         elif name == "graphed" and isinstance(owner, Partial):
             self._call_of_graphed(owner, node)
         elif self.captured and name in {"load_state_dict", "zero_grad", "to", "half", "double", "bfloat16", "float"}:
             self._module_changed(owner, name, kwargs, args, node)
 
     def _module_changed(self, owner: Value, name: str, kwargs: dict[str, Value], args: list[Value], node: ast.AST) -> None:
-        if not self._owns_read(owner):
+        owned = self._parameters(owner)
+        if not any(self._reads(each) for each in owned):
             return
         if name == "load_state_dict":
             given = kwargs.get("assign")
@@ -557,8 +615,8 @@ class Reader:
                 self._later("CG305", node, f"{quoted(node)} replaces parameters; replays go on reading the old ones")
         elif name == "zero_grad":
             self.accumulating = None
-            given = kwargs.get("set_to_none") or (args[0] if args else const(True))
-            if isinstance(given, Host) and given.value is True and self._has_backward():
+            trained = [each for each in owned if each.parameter != "buffer" and not each.frozen]
+            if torch_objects.drops_gradients(args, kwargs) and self._needs_gradients(trained):
                 edit = edits.keyword(node, "set_to_none", "False")
                 self._later("CG307", node, f"{quoted(node)} drops the gradients that the graph writes to", edit)
         elif name in {"half", "double", "bfloat16"} or any(
@@ -566,11 +624,9 @@ class Reader:
         ):
             self._later("CG305", node, f"{quoted(node)} gives parameters new memory; replays go on reading the old")
 
-    def _owns_read(self, owner: Value) -> bool:
-        """Whether a capture reads parameters of this module or optimizer."""
-        tensors = [each for group in torch_objects.groups_of(owner) for each in tensors_in(group.slots.get("params", Value()))]
-        tensors = tensors or torch_objects.tensors_of(self.machine, owner)
-        return any(self._reads(each) for each in tensors)
+    def _parameters(self, owner: Value) -> list[Tensor]:
+        """The tensors of this module or optimizer."""
+        return torch_objects.parameters_of(owner) or torch_objects.tensors_of(self.machine, owner)
 
     def _reads(self, tensor: Tensor) -> bool:
         return any(tensor.storages & each.used for each in self.captured)
@@ -595,6 +651,9 @@ class Reader:
         """A replay follows: what was done since the capture matters."""
         machine = self.machine
         self.replays += 1
+        if id(graph) not in self.replayed:
+            self.replayed.add(id(graph))
+            self._pools(self._kept())
         for each in self.captured:
             if each.graph is not graph:
                 continue
@@ -681,7 +740,12 @@ class Reader:
         """Note what `torch.compile(mode="reduce-overhead")` captures: it splits its graphs where this file reads the host."""
         for node in ast.walk(self.project.main.tree):
             if isinstance(node, ast.Call) and _is_reduce_overhead(node):
-                self.regions.append(Region(self.project.main.path, node.lineno, "torch.compile", "reduce-overhead"))
+                self._compiled_at(self.project.main.path, node)
+
+    def _compiled_at(self, path: str, node: ast.AST) -> None:
+        region = Region(path, getattr(node, "lineno", 1), "torch.compile", "reduce-overhead")
+        if region not in self.regions:
+            self.regions.append(region)
 
 
 def _is_reduce_overhead(node: ast.Call) -> bool:
@@ -791,6 +855,16 @@ def roots(tree: ast.Module, done: set[int]) -> list[list[ast.AST]]:
             found += _methods_that_reach(each, reaching)
         else:
             found.append([each])
+    return found
+
+
+def nearest(tree: ast.Module, done: set[int]) -> list[list[ast.AST]]:
+    """Functions and methods that hold a capture themselves."""
+    found = []
+    for path in captures(tree):
+        methods = 2 if isinstance(path[0], ast.ClassDef) else 1
+        if id(path[-1]) not in done and len(path) > methods and path[:methods] not in found:
+            found.append(path[:methods])
     return found
 
 

@@ -85,10 +85,15 @@ class State:
         self.graphing = False  # make_graphed_callables is capturing
         self.no_grad = 0
         self.backward_at: tuple[str, int, int] | None = None  # the captured backward
+        self.went_back = False  # there was a backward in this round
         self.zeroed = False  # captured code drops or zeroes gradients itself
         self.gradients_left = False  # an earlier backward left gradients
+        self.gradients_held = False  # gradients have memory from before the capture, be it zeroed
+        self.dropped = False  # captured code has dropped gradients before its backward
+        self.stepped: set[int] = set()  # memory of parameters that captured optimizers of this round step
         self.lazy: list[tuple[str, int, int]] = []  # first calls of lazy layers
         self.outputs: dict[int, Value] = {}  # what each graphed callable returns
+        self.ddp_calls = 0  # in which DDP may still change
         self.mode_at: dict[int, tuple[str, int, int]] = {}
         self.graphed_called = False
         self.trained: set[int] = set()  # memory of parameters that layers used and that are not frozen
@@ -106,6 +111,7 @@ class State:
         self.streams, self.forked, self.unjoined, self.unforked = [], set(), {}, set()
         self.backwards, self.tensor_hooks, self.cold, self.rebound = [], [], set(), {}
         self.products = []
+        self.dropped, self.went_back, self.stepped = False, False, set()
 
     def grad_of(self, tensor: Tensor) -> Value:
         """The gradient of a tensor: one place for each memory."""
@@ -254,11 +260,12 @@ def _forks_gpu(context: Value) -> bool:
 def _on_stream(machine: Machine, stream: Value, node: ast.expr, body: Callable[[Value], int], context: Value) -> int:
     if not isinstance(stream, Object):
         return body(context)
-    machine.torch.streams.append((stream, node))
+    before = list(machine.torch.streams)
+    machine.torch.streams = [*before, (stream, node)]
     try:
         return body(context)
     finally:
-        machine.torch.streams.pop()
+        machine.torch.streams = before  # a capture in the block has begun with none
 
 
 def _in_anomaly_mode(machine: Machine, context: Object, node: ast.expr, body: Callable[[Value], int]) -> int:
@@ -449,7 +456,8 @@ def _checkpoint(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> 
 
 def _wrapper(how: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     def make(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-        del machine, node
+        if how == "compile" and machine.torch.calling is not None:
+            machine.torch.calling(machine, Value(), how, args, kwargs, node)
         if (
             not args
             or is_none(args[0])
@@ -959,14 +967,12 @@ def module_attribute(machine: Machine, owner: Instance, name: str, node: ast.AST
         return device("cuda") if name == "device" else Host(name)
     if owner.guessed and name == "training":
         return Host("bool", sym=mix("training", owner.sym))
-    if "[]" in owner.slots:
-        return Method(owner.slots["[]"], name)
     if (
         any(each.startswith(("torch.", "lightning", "pytorch_lightning", "transformer_engine")) for each in libraries)
         and name in _MODULE_METHODS | _OPTIMIZER_METHODS
     ):
         return Method(owner, name)
-    return None
+    return Method(owner.slots["[]"], name) if "[]" in owner.slots else None
 
 
 _MODULE_METHODS = {"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "requires_grad_", "parameters", "buffers",
@@ -1256,8 +1262,9 @@ def _call_ddp(machine: Machine, owner: Object, node: ast.AST) -> None:
     calls = count.value if isinstance(count, Host) and isinstance(count.value, int) else 0
     if not machine.inside:
         owner.slots["calls"] = const(calls + 1)
+        machine.torch.ddp_calls += calls < 11
     elif machine.torch.script and not machine.torch.no_grad and not machine.torch.graphing:
-        if calls < 11:
+        if calls < 11 and not machine.hurried:
             machine.report(
                 "CG705", node, f"{quoted(node)} is captured after {calls} steps: DDP needs 11, in which it rebuilds its buckets"
             )
@@ -1404,7 +1411,7 @@ def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs
         return _super_method(machine, owner, name, args, kwargs, node)
     if isinstance(owner, Instance) or _is_module(owner):
         if isinstance(owner, Instance) and name in _OPTIMIZER_METHODS | {"zero_grad"} and "param_groups" in owner.slots:
-            return _zero_grad(machine, owner, args, kwargs, node)
+            return _zero_grad(machine, owner, args, kwargs, node) if name == "zero_grad" else const(None)
         return _module_method(machine, owner, name, args, kwargs, node)
     if not isinstance(owner, Object):
         return Value()
@@ -1649,12 +1656,22 @@ def _apply_to(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: 
 
 
 def _zero_grad(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    del owner, args, kwargs, node
+    state = machine.torch
+    drops = drops_gradients(args, kwargs)
     if machine.inside:
-        machine.torch.zeroed = True
+        state.zeroed = True
+        state.dropped = state.dropped or (drops and not state.went_back)
     else:
-        machine.torch.gradients_left = False
+        state.gradients_left = False
+        state.gradients_held = state.gradients_held and not drops
+    del owner, node
     return const(None)
+
+
+def drops_gradients(args: Args, kwargs: Kwargs) -> bool:
+    """Whether `zero_grad` with these arguments sets gradients to None, which is its default."""
+    given = kwargs.get("set_to_none") or (args[0] if args else const(True))
+    return isinstance(given, Host) and given.value is True
 
 
 def _load_state_dict(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -1728,6 +1745,11 @@ def groups_of(owner: Value) -> list[Mapping]:
     return [each for each in found.each() if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
 
 
+def parameters_of(owner: Value) -> list[Tensor]:
+    """The parameters that an optimizer steps."""
+    return [each for group in groups_of(owner) for each in tensors_in(group.slots.get("params", Value()))]
+
+
 def _of_optimizer(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     last = owner.name.rsplit(".", 1)[-1]
     if "lr_scheduler" in owner.name or last == "SWALR":
@@ -1770,6 +1792,8 @@ def _step(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs
                 machine.frame.scope.varying = before
     _sparse_state(machine, owner, last, groups, node)
     machine.gpu_work(node)
+    if machine.inside:
+        machine.torch.stepped |= {memory for each in parameters_of(owner) for memory in each.storages}
     if not machine.inside:
         owner.slots["stepped"] = const(True)
     elif machine.torch.script and "stepped" not in owner.slots and _stateful(last, groups):
@@ -2068,8 +2092,9 @@ def tensor_method(machine: Machine, owner: Tensor, name: str, args: Args, kwargs
     if name == "backward":
         if machine.inside:
             machine.torch.backward_at = machine.site(node)
+            machine.torch.went_back = True
         else:
-            machine.torch.gradients_left = True
+            machine.torch.gradients_left = machine.torch.gradients_held = True
         machine.gpu_work(node, owner)
         run_backwards(machine, node)
         return const(None)
@@ -2123,6 +2148,9 @@ def _set_of_tensor(machine: Machine, owner: Tensor, name: str, new: Value, node:
     elif name == "grad":
         if isinstance(new, Host) and machine.inside:
             machine.torch.zeroed = True
+            machine.torch.dropped = machine.torch.dropped or not machine.torch.went_back
+        elif isinstance(new, Host):
+            machine.torch.gradients_left = machine.torch.gradients_held = False
         machine.torch.grads[min(owner.storages)] = new if isinstance(new, Tensor) else Tensor(owner.device, owner.ndim, "float")
     elif name == "requires_grad" and machine.inside:
         machine.report("CG114", node, f"{quoted(node)} is switched at capture only; replays keep what was captured")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -436,6 +437,72 @@ def tensors_in(value: Value, depth: int = 3) -> list[Tensor]:
     return []
 
 
+def reachable(roots: Iterable[Value], *, several: bool = False) -> set[int]:
+    """The ids of all values that are certainly alive while the roots are, or only of those of which there may be `several`.
+
+    A value that is one of some leads nowhere, unless it stands for the items of a container, of which there may be each.
+    """
+    seen: set[tuple[int, bool]] = set()
+    waiting = [(each, False) for each in roots]
+    while waiting:
+        value, many = waiting.pop()
+        if (id(value), many) not in seen:
+            seen.add((id(value), many))
+            waiting += _parts(value, many=many)
+    return {place for place, many in seen if many or not several}
+
+
+def _parts(value: Value, *, many: bool) -> list[tuple[Value, bool]]:
+    """What a value keeps alive; of `many`, which stands for all items of a container, each of its alternatives is there."""
+    if isinstance(value, (Sequence, Mapping)):
+        rest = [] if value.rest is None else [(value.rest, True)]
+        if isinstance(value, Mapping):
+            return [*((each, many or _is_unknown(key)) for key, each in value.slots.items()), *rest]
+        return [*((each, many) for each in value.items or ()), *rest]
+    if isinstance(value, Choice):
+        return [(each, many) for each in value.options] if many else []
+    found: list[Value] = []
+    if isinstance(value, Holder):
+        found += value.slots.values()
+    if isinstance(value, (Object, Partial)):
+        found += [*value.args, *value.kwargs.values()]
+    if isinstance(value, Class):
+        found += value.bases
+    elif isinstance(value, Instance):
+        found.append(value.cls)
+    elif isinstance(value, Scope):
+        found += [value.outer] if value.outer is not None else []
+    elif isinstance(value, Function):
+        found += [*value.defaults.values(), *(value.memo or {}).values(), *_enclosed(value)]
+    elif isinstance(value, (Bound, Partial)):
+        found.append(value.function)
+    if isinstance(value, (Bound, Method)):
+        found.append(value.receiver)
+    return [(each, many) for each in found]
+
+
+def _is_unknown(key: object) -> bool:
+    """Whether a key of a dict stands for a host value that is not known: other turns of a loop have others."""
+    return isinstance(key, tuple) and key[:1] == ("host",)
+
+
+def _enclosed(function: Function) -> list[Value]:
+    """What a function has of the calls around it: the names that it mentions."""
+    found = []
+    for name in _names_of(function.node):
+        scope: Scope | None = function.scope
+        while scope is not None and name not in scope.slots:
+            scope = scope.outer
+        if scope is not None and scope.outer is not None:
+            found.append(scope.slots[name])
+    return found
+
+
+@lru_cache(maxsize=4000)
+def _names_of(node: ast.AST) -> frozenset[str]:
+    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+
+
 def fingerprint(value: Value, depth: int = 2) -> object:
     """What stays the same while a value stays the same: the memory of a tensor, the name of a host value."""
     if isinstance(value, Tensor):
@@ -447,6 +514,19 @@ def fingerprint(value: Value, depth: int = 2) -> object:
     if isinstance(value, Mapping) and depth:
         return tuple((key, fingerprint(item, depth - 1)) for key, item in value.slots.items())
     return value.sym
+
+
+def outline(value: Value | None, depth: int = 2) -> object:
+    """What two values have in common that a program tells apart only by their memory."""
+    if isinstance(value, Host):
+        return (value.kind, value.value)
+    if isinstance(value, Tensor):
+        return (value.device, value.ndim, value.dtype)
+    if isinstance(value, Sequence) and depth:
+        return (value.kind, value.items is None, [outline(each, depth - 1) for each in value.each()])
+    if isinstance(value, Mapping) and depth:
+        return [(key, outline(each, depth - 1)) for key, each in value.slots.items()]
+    return value.node if isinstance(value, Function) else value.cls if isinstance(value, Instance) else type(value)
 
 
 def join(one: Value, other: Value, made: int) -> Value:

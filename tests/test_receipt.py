@@ -1,0 +1,555 @@
+"""A receipt says what a program showed; whatever the program does, it says how that ended, and nothing of it is left."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import subprocess
+import sys
+import textwrap
+import time
+import venv
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cudagraph_skill import receipt
+from cudagraph_skill.gpu import once, verify
+from cudagraph_skill.model import SkillError
+from cudagraph_skill.receipt import Receipt
+
+ROOT = Path(__file__).resolve().parent.parent
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="the guest imports torch; CI has it, see conftest.py")
+
+PROGRAM = '''
+"""A program with all that is asked for, which works on the CPU."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import torch
+
+
+class Doubling:
+    def __call__(self, x):
+        return 2 * x
+
+
+class Graphed:
+    def __init__(self, eager):
+        self.eager = eager
+
+    def __call__(self, x):
+        return self.eager(x)
+
+
+def batches(count):
+    return [(torch.full((2,), float(each)),) for each in range(count)]
+
+
+def prepare(how):
+    eager = Doubling()
+    return Graphed(eager) if how == "graph" else eager
+
+
+def parity():
+    PARITY
+    return {"steps": 50, "without_graph_twice": 0.0, "graph": torch.zeros(())}
+
+
+def rollback():
+    ROLLBACK
+    return {"steps": 50, "graph_then_eager": 0.0}
+
+
+def timing():
+    TIMING
+    return {"eager": [90.0, 80.0, 99.0], "graph": [30.0, 29.0, 31.0]}
+
+
+def main():
+    report = {}
+    for check in CHECKS:
+        report[check.__name__] = check()
+        print(check.__name__, flush=True)
+    return report
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def write(folder: Path, checks: str = "(parity, rollback, timing)", name: str = "step.py", **bodies: str) -> Path:
+    """The program with these statements in its checks."""
+    text = PROGRAM.replace("CHECKS", checks)
+    for check in ("parity", "rollback", "timing"):
+        body = textwrap.indent(textwrap.dedent(bodies.get(check, "pass")).strip(), "    ").strip()
+        text = text.replace(check.upper(), body)
+    file = folder / name
+    file.write_text(text.lstrip())
+    return file
+
+
+def line(file: Path, text: str) -> int:
+    return next(number for number, each in enumerate(file.read_text().splitlines(), 1) if text in each)
+
+
+@pytest.fixture
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipt, "_GUEST", Path(__file__).with_name("without_gpu.py"))
+
+
+def verified(file: Path, **options: Any) -> Receipt:
+    return receipt.verify(file, **{"python": sys.executable, "deadline": 200, **options})
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# A program that is run -------------------------------------------------------------------------------------------------
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_program_that_is_right(tmp_path: Path) -> None:
+    (tmp_path / "values.py").write_text("ANSWER = 42\n")  # the guest's folder has a values.py, too
+    file = write(tmp_path, parity="import values; assert values.ANSWER == 42 and sys.argv == [__file__]; print('hello')")
+    said: list[str] = []
+    found = verified(file, on_progress=said.append, command="--workflow manual")
+    assert found.verdict == "ok", found
+    assert found.report["parity"] == {"steps": 50, "without_graph_twice": 0.0, "graph": 0.0}
+    assert found.report["timing"]["graph"] == [30.0, 29.0, 31.0]
+    assert found.said.startswith("over 50 steps the graph differs by 0 from the same without it, 0 after going back to eager")
+    assert "eager 90 us, graph 30 us: 3.0x" in found.said
+    assert said == [f"{file}: {each}" for each in ("parity", "rollback", "timing", "replay")]
+    assert "hello" in found.log
+    assert "the replay was not measured" in found.report["notes"][0]  # it needs a GPU
+    assert {"torch", "python", "date"} <= set(found.machine)
+    assert found.digest == receipt.digest(file.read_text())
+    assert (found.command, found.cause, found.fallback) == ("--workflow manual", "", "")
+    assert not list(tmp_path.rglob("*.pyc"))[1:]  # at most that of values.py
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_wrong_result_has_its_line_and_the_way_back_to_eager(tmp_path: Path) -> None:
+    file = write(tmp_path, rollback="torch.testing.assert_close(1.0, 2.0, rtol=0, atol=0)")
+    found = verified(file)
+    assert found.verdict == "failed"
+    place = f"({file}:{line(file, 'assert_close')})"
+    assert found.said.startswith("rollback does not hold: AssertionError: Scalars are not")
+    assert found.said.endswith(place)
+    assert set(found.report) == {"parity"}
+    eager, graphed = line(file, "class Doubling"), line(file, "class Graphed")
+    assert found.fallback == (
+        f'prepare("eager") ({file}:{line(file, "def prepare")}) runs without a graph, and ran 50 steps here: '
+        f"Doubling (line {eager}) without Graphed (line {graphed})"
+    )
+    assert "Traceback" in found.log
+    assert "verify.py" not in found.log
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_the_cause_is_that_of_the_log(tmp_path: Path) -> None:
+    error = "CUDA error: operation not permitted when stream is capturing\\nSearch for it\\n"
+    found = verified(write(tmp_path, parity=f'raise RuntimeError("{error}")'))
+    assert found.said.startswith("parity failed: RuntimeError: CUDA error: operation not permitted when stream is capturing (")
+    assert "confidence" in found.cause
+    assert found.cause.isprintable()
+    assert found.fallback
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_eager_is_no_way_out_where_it_fails_too(tmp_path: Path) -> None:
+    file = write(tmp_path, parity="prepare('eager')(1)")
+    file.write_text(file.read_text().replace("return 2 * x", "raise ValueError('this is broken')"))
+    found = verified(file)
+    assert found.said.endswith("; its eager way fails too (ValueError: this is broken), so this is not the graph's doing")
+    assert (found.cause, found.fallback) == ("", "")
+
+
+ENDS = {
+    "sys.exit(0)": "rollback failed: SystemExit: 0",
+    "os._exit(0)": "rollback: the program ended with exit code 0",
+    "os.kill(os.getpid(), 11)": "rollback: the program ended with SIGSEGV",
+    "class OutOfMemoryError(RuntimeError): pass\nraise OutOfMemoryError('of 80 GiB')": "rollback ran out of GPU memory: ",
+    "if os.fork() == 0:\n    raise ValueError('in a fork')\nos.wait()": "",
+    "os.close(1); os.close(2)": "main failed: OSError: [Errno 9] Bad file descriptor",  # of the print in main
+    "print('x' * 100_000)\n" * 50 + "print('the end')": "",
+    "sys.stdout.close(); sys.stderr.close()": "main failed: ValueError: I/O operation on closed file",
+}
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_ends_of_all_kinds(tmp_path: Path) -> None:
+    files = []
+    for number, statement in enumerate(ENDS):
+        (tmp_path / str(number)).mkdir()
+        files.append(write(tmp_path / str(number), rollback=statement))
+    with ThreadPoolExecutor(4) as pool:
+        found = dict(zip(ENDS, pool.map(verified, files), strict=True))
+    for statement, said in ENDS.items():
+        made = found[statement]
+        assert "parity" in made.report
+        assert made.said.startswith(said or "over 50 steps"), made
+        assert made.verdict == ("failed" if said else "ok"), made
+        assert len(made.log) <= 6000
+        assert ("the end" in made.log) == ("the end" in statement)
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_hang_ends_at_the_deadline_and_says_where(tmp_path: Path) -> None:
+    file = write(tmp_path, rollback="time.sleep(600)")
+    start = time.monotonic()
+    found = verified(file, deadline=8)
+    assert time.monotonic() - start < 30
+    assert found.said == "rollback: the program did not end within 8 s"
+    assert set(found.report) == {"parity"}
+    assert f'step.py", line {line(file, "sleep(600)")} in rollback' in found.log
+    assert found.fallback
+
+
+ESCAPES = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    open(sys.argv[1], "a").write(f"{os.getpid()} ")
+    time.sleep(600)
+"""
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    escape = f"""
+        subprocess.run([sys.executable, "-c", {ESCAPES!r}, {str(pids)!r}])
+        while not os.path.exists({str(pids)!r}): time.sleep(0.01)
+    """
+    file = write(tmp_path, parity=escape)
+    assert verified(file).verdict == "ok"
+
+    def stop(said: str) -> None:
+        if said.endswith("rollback"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verified(file, on_progress=stop)
+    left = [int(each) for each in pids.read_text().split()]
+    assert len(left) == 2
+    assert not any(map(alive, left))
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_run_can_be_cancelled(tmp_path: Path) -> None:
+    file, asked = write(tmp_path, parity="time.sleep(600)"), time.monotonic()
+    with pytest.raises(SkillError, match="was cancelled"):
+        verified(file, cancelled=lambda: time.monotonic() > asked + 1)
+    assert time.monotonic() - asked < 10
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_main_that_leaves_out_a_check(tmp_path: Path) -> None:
+    found = verified(write(tmp_path, checks="(parity,)"))
+    assert (found.verdict, found.said) == ("failed", "main() came back without having called rollback() and timing()")
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_what_main_returns_besides_is_reported(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    file.write_text(file.read_text().replace("    return report\n", "    return {**report, 'decide': {'next': 'nan'}}\n"))
+    assert verified(file).report["decide"] == {"next": "nan"}
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_an_import_that_fails(tmp_path: Path) -> None:
+    file = write(tmp_path)
+    file.write_text("import no_such_module\n" + file.read_text())
+    found = verified(file)
+    assert found.said == f"import failed: ModuleNotFoundError: No module named 'no_such_module' ({file}:1)"
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_file_with_the_name_of_a_module_of_python(tmp_path: Path) -> None:
+    assert verified(write(tmp_path, name="profile.py")).verdict == "ok"
+
+
+DISTRIBUTED = """
+def main():
+    import torch.distributed as dist
+    dist.init_process_group("gloo")
+    both = torch.ones(1)
+    dist.all_reduce(both)
+    assert both.item() == 2
+    report = {each.__name__: each() for each in (parity, rollback, timing)}
+    dist.destroy_process_group()
+    return report
+"""
+
+
+def distributed(folder: Path, **bodies: str) -> Path:
+    file = write(folder, **bodies)
+    file.write_text(file.read_text().replace("if __name__", DISTRIBUTED.strip() + "\n\n\nif __name__"))
+    return file
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_two_processes(tmp_path: Path) -> None:
+    found = verified(distributed(tmp_path), processes=2)
+    assert found.verdict == "ok", found
+    assert set(found.report) == {"parity", "rollback", "timing"}
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_the_second_of_two_processes_fails(tmp_path: Path) -> None:
+    wrong = "assert os.environ['RANK'] == '0', 'wrong on the second'\nimport torch.distributed as dist; dist.barrier()"
+    found = verified(distributed(tmp_path, parity=wrong), processes=2)
+    assert found.said.startswith("parity does not hold: AssertionError: wrong on the second")
+    assert "ran 50 steps" in found.fallback
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_programs_side_by_side_are_timed_alone(tmp_path: Path, processes: int) -> None:
+    note = "open({!r}, 'a').write(f'{} {} {{time.monotonic()}}\\n')"
+    files = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        begin, end, busy = (note.format(str(tmp_path / "times"), number, what) for what in ("begin", "end", "busy"))
+        bodies = {
+            "parity": f"time.sleep({number} / 2); {busy}",
+            "timing": f"time.perf_counter(); {begin}; time.sleep(1); {end}",  # begins when it is told the time
+        }
+        files.append((distributed if processes > 1 else write)(folder, **bodies))
+    flags = ["--turn", str(tmp_path / "turn")]
+    with ThreadPoolExecutor() as pool:
+        ran = list(
+            pool.map(lambda each: receipt.run_guest(each, sys.executable, flags, processes=processes, deadline=200), files)
+        )
+    assert [each.ended for each in ran] == ["", "", ""], ran
+    said = sorted((each.split() for each in (tmp_path / "times").read_text().splitlines()), key=lambda each: float(each[2]))
+    order = [(who, what) for who, what, _ in said]
+    spans = [order.index((str(number), "begin")) for number in range(3)]
+    for number, start in enumerate(spans):  # until all of its processes are done, nobody else says anything
+        assert order[start : start + 2 * processes].count((str(number), "end")) == processes, order
+
+
+# A machine that lacks something ----------------------------------------------------------------------------------------
+
+
+@needs_torch
+def test_without_a_gpu_a_sentence_says_so(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    for processes in (1, 2):
+        with pytest.raises(SkillError, match="the program needs a GPU, and ") as raised:
+            verified(write(tmp_path), processes=processes)
+        assert raised.value.exit_code == 3
+
+
+def test_without_torch_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    venv.create(tmp_path / "bare")
+    python = str(tmp_path / "bare" / "bin" / "python")
+    with pytest.raises(SkillError, match=f"{python} has no torch: name the Python that has it with --python") as raised:
+        verified(write(tmp_path), python=python)
+    assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [("/nowhere/python", "No such file or directory"), ("/bin/true", "did not run our file"), ("/bin/false", "exit code 1")],
+)
+def test_an_interpreter_that_is_none(tmp_path: Path, python: str, said: str) -> None:
+    with pytest.raises(SkillError, match=said) as raised:
+        verified(write(tmp_path), python=python)
+    assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def main(:\n", "step.py:1: "),
+        ("\0", "this is no Python"),
+        (
+            "def main(): ...\nparity = timing = main\n",
+            r"it has no rollback\(\); a program needs main\(\), parity\(\), rollback\(\) and",
+        ),
+        ("", r"it has no main\(\), parity\(\), rollback\(\) and timing\(\);"),
+    ],
+)
+def test_a_file_that_is_no_such_program(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "step.py").write_text(text)
+    with pytest.raises(SkillError, match=said) as raised:
+        verified(tmp_path / "step.py")
+    assert raised.value.exit_code == 2
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SkillError, match="No such file or directory"):
+        verified(tmp_path / "step.py")
+
+
+# The parts --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_union_of_spans_counts_no_time_twice() -> None:
+    assert verify.union([]) == 0
+    assert verify.union([(5, 9), (0, 4), (2, 6), (6, 7), (20, 30)]) == 19
+
+
+def test_results_become_json() -> None:
+    assert verify.plain({1: (True, None, float("nan"), 2.5, {"a"})}) == {"1": [True, None, "nan", 2.5, "{'a'}"]}
+
+
+def test_events_of_other_processes_stay_out_unless_they_fail(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    second = verify.Report(str(path), 1)
+    second.add("result", check="parity", result={})
+    second.add("failed", check="parity")
+    assert [json.loads(each)["event"] for each in path.read_text().splitlines()] == ["failed"]
+
+
+def test_names_that_a_module_binds() -> None:
+    text = "import a.b, c as d\nfrom e import *\nif d:\n    x, (y, *z) = 1\n    def f(inner): local = 1\nclass G: member = 1\n"
+    assert receipt.bound(ast.parse(text)) == {"a", "d", "*", "x", "y", "z", "f", "G"}
+
+
+PARTS = "class Plain: ...\nclass Graph: ...\ndef helper(): ...\ndef batches(count): ...\n"
+INSTEAD = ": Plain (line 1) without Graph (line 2)"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return Graph(Plain()) if how == 'graph' else Plain()", INSTEAD),
+        ("if how != 'eager':\n  return Graph(helper())\nreturn Plain()", f"{INSTEAD} and helper (line 3)"),
+        ("if how in ('eager', 'compiled'):\n  return Plain()\nelse:\n  batches(1)\nreturn Graph()", INSTEAD),
+        ("return Plain(compiled=how != 'eager')", ""),
+        ("return {'eager': Plain, 'graph': Graph}[how]()", ""),
+    ],
+)
+def test_where_the_eager_way_is(body: str, said: str) -> None:
+    text = f"{PARTS}def prepare(how):\n{textwrap.indent(body, '  ')}\n"
+    assert receipt.fallback("step.py", text, 50) == (
+        f'prepare("eager") (step.py:5) runs without a graph, and ran 50 steps here{said}'
+    )
+
+
+def test_no_way_is_named_where_the_file_has_none() -> None:
+    assert receipt.fallback("step.py", "from other import prepare\n", 50) == ""
+
+
+@pytest.mark.parametrize("beside", ["done", ""])
+def test_an_end_with_a_crash_is_a_failure_unless_the_profiler_was_on(beside: str) -> None:
+    names = ("parity", "rollback", "timing")
+    events: list[dict[str, Any]] = [{"event": "result", "check": each, "result": {}} for each in names]
+    events += [{"event": "checked"}, {"event": "began", "check": "replay"}, *([{"event": beside}] if beside else [])]
+    found = receipt.received(Path("step.py"), "", once.Run(events, "ended with SIGSEGV", ""))
+    if beside:
+        assert (found.verdict, found.said) == ("failed", "the checks passed, then the program ended with SIGSEGV")
+    else:
+        assert found.verdict == "ok"
+        assert found.report["notes"] == ["the replay was not measured: the program ended with SIGSEGV"]
+
+
+def test_a_receipt_lies_beside_its_program(tmp_path: Path) -> None:
+    made = Receipt("step.py", "ok", "said", {"parity": {}}, {"gpu": "H200"}, "", "0", "", "", "")
+    path = receipt.write(made, tmp_path / "step.py")
+    assert path == tmp_path / "step.receipt.json"
+    assert Receipt(**json.loads(path.read_text())) == made
+    with pytest.raises(SkillError, match="No such file or directory"):
+        receipt.write(made, tmp_path / "nowhere" / "step.py")
+
+
+def test_the_guest_is_run_as_it_lies() -> None:
+    text = (ROOT / "tools/cudagraph_skill/gpu/verify.py").read_text()
+    assert "cudagraph_skill" not in text.replace("import cudagraph_skill", "")
+    done = subprocess.run([sys.executable, verify.__file__, "--help"], capture_output=True, text=True, check=True)
+    assert "--turn" in done.stdout
+
+
+# The suite --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def suite() -> Any:
+    spec = importlib.util.spec_from_file_location("receipts_benchmark", ROOT / "benchmarks" / "receipts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_programs_are_chosen_by_whole_words(suite: Any) -> None:
+    command = "--workflow manual-over-compile --training --ddp"
+    assert suite.matches(command, ["ddp", "training"])
+    assert not suite.matches(command, ["manual"])
+    assert not suite.matches(command, ["no-ddp"])
+    assert suite.matches(command, ["no-fsdp"])
+
+
+def row(command: str, verdict: str = "ok", digest: str = "0") -> dict[str, Any]:
+    timing = {"eager": [90.0, 80.0, 99.0], "graph": [30.0, 29.0, 31.0]}
+    machine = {"gpu": "H200", "driver": "580", "torch": "2.11", "python": "3.12", "date": "2026-11-22"}
+    return Receipt("step.py", verdict, "said", {"timing": timing}, machine, command, digest, "", "", "")._asdict()
+
+
+def test_the_newest_receipt_of_each_offered_program_is_kept(suite: Any, tmp_path: Path) -> None:
+    evidence = tmp_path / "receipts.json"
+    for number, rows in enumerate([[row("a"), row("b", "failed")], [row("b"), row("gone")]]):
+        file = tmp_path / f"{number}.json"
+        file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+        suite.keep([file], evidence, {"a", "b"})
+    rows = suite.kept(evidence)
+    assert [(each["command"], each["verdict"]) for each in rows] == [("a", "ok"), ("b", "ok")]
+    assert "90 (80 to 99) | 30 (29 to 31) | 3.0x" in suite.table(rows)[1]
+    assert suite.machines(rows) == ["2 programs on H200, driver 580, torch 2.11, Python 3.12, 2026-11-22"]
+
+
+def test_what_was_not_run_as_it_is_is_wrong(suite: Any) -> None:
+    known = [suite.Program(name, "text", 1, needs) for name, needs in (("a", ()), ("b", ()), ("te", ("transformer_engine",)))]
+    rows = [row("a", digest=known[0].digest), row("b"), row("c", "failed")]
+    assert suite.missing(rows, known) == ["b"]
+    assert suite.wrong(rows, known) == ["no longer offered: c", "c: said"]
+    assert suite.lacks(known[0], 1) == ""
+    assert suite.lacks(known[0]._replace(processes=2), 1) == "needs 2 GPUs, here are 1"
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_the_suite_runs_programs_side_by_side(suite: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = write(tmp_path).read_text(), write(tmp_path, parity="assert False").read_text()
+    wanted = [suite.Program("good", good, 1, ()), suite.Program("bad", bad, 1, ()), suite.Program("two", good, 2, ())]
+    found = {each["command"]: each for each in suite.run(wanted, 1, 100)}
+    assert {name: each["verdict"] for name, each in found.items()} == {"good": "ok", "bad": "failed"}
+    assert "two: needs 2 GPUs, here are 1" in capsys.readouterr().err
+    assert "step.py:" in found["bad"]["said"]

@@ -1,0 +1,441 @@
+"""Every program that `skill scaffold` offers is good Python, clean in our own check, and of names that torch has."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cudagraph_skill import check, installed, programs, running, scaffold
+from cudagraph_skill.check.hazards import hazard
+from cudagraph_skill.check.settings import Options as Settings
+from cudagraph_skill.model import SkillError
+from cudagraph_skill.scaffold import NEWEST, OLDEST, WORKFLOWS, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATES = ROOT / "tools/cudagraph_skill/templates"
+OFFERED = scaffold.offered()
+RELEASES = [  # torch, Transformer Engine, Megatron-Core: the oldest, some between, the newest
+    ["torch==2.4", "transformer-engine==2.1", "megatron-core==0.14"],
+    ["torch==2.7", "transformer-engine==2.8", "megatron-core==0.16"],
+    ["torch==2.11", "transformer-engine==2.9", "megatron-core==0.17"],
+    ["torch==2.13", "transformer-engine==2.15", "megatron-core==0.18"],
+    ["torch==2.15", "transformer-engine==2.20", "megatron-core==0.19"],
+]
+CHECKS = {"prepare", "batches", "parity", "rollback", "timing", "main"}
+RULES = "E,F,W,I,B,UP,SIM,RUF,PT,RET,C4,ARG,PIE"
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
+
+
+def _name(options: Options) -> str:
+    return re.sub(r"[ -]+", "_", scaffold.spelled(options).replace("--workflow ", "")) + ".py"
+
+
+def _write_all(folder: Path, *wanted: str) -> list[Path]:
+    """All programs for these versions, in files."""
+    versions = scaffold.versions(wanted, {})
+    paths = []
+    for options in OFFERED:
+        paths.append(folder / _name(options))
+        paths[-1].write_text(scaffold.program(options, versions, paths[-1].name))
+    return paths
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All programs, for the torch that is installed here."""
+    wanted = f"torch=={version('torch')}" if find_spec("torch") else "torch==2.13"
+    return _write_all(tmp_path_factory.mktemp("programs"), wanted)
+
+
+def _every() -> list[Options]:
+    values: dict[str, tuple[Any, ...]] = dict.fromkeys(Options._fields, (False, True))
+    values |= {"workflow": tuple(WORKFLOWS), "amp": ("", "bf16", "fp16"), "accumulate": (0, 4)}
+    return [Options(*each) for each in itertools.product(*values.values())]
+
+
+# What is offered -------------------------------------------------------------------------------------------------------
+
+
+def test_every_workflow_of_skill_md_has_programs_under_its_number() -> None:
+    headings = re.findall(r"^## Workflow (\d): ", (ROOT / "SKILL.md").read_text(), re.MULTILINE)
+    assert [str(each.number) for each in WORKFLOWS.values()] == headings
+    assert set(Counter(each.workflow for each in OFFERED)) == set(WORKFLOWS)
+
+
+def test_every_option_is_offered_somewhere() -> None:
+    assert {name for each in OFFERED for name, value in each._asdict().items() if value} == set(Options._fields)
+
+
+def test_every_template_is_used_by_some_program_or_template() -> None:
+    used = {scaffold.template(each) for each in OFFERED}
+    for path in TEMPLATES.iterdir():
+        used |= set(re.findall(r'include "([\w.]+)"', path.read_text()))
+    assert used == {path.name for path in TEMPLATES.iterdir()}
+
+
+def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered() -> None:
+    offered = set(OFFERED)
+    for options in _every():
+        if options in offered:
+            assert scaffold.checked(options) == options
+            continue
+        near = scaffold.nearest(options)
+        assert near in offered, options
+        with pytest.raises(SkillError) as raised:
+            scaffold.checked(options)
+        reason, _, command = str(raised.value).rpartition("; nearest: skill scaffold ")
+        assert command == scaffold.spelled(near)
+        assert any(rule.reason in reason for rule in scaffold.RULES)
+
+
+def test_every_rule_refuses_something_that_no_other_rule_does_first() -> None:
+    first = {next((rule.reason for rule in scaffold.RULES if rule.clash(each)), "") for each in _every()}
+    assert {rule.reason for rule in scaffold.RULES} <= first
+
+
+# What they are like ----------------------------------------------------------------------------------------------------
+
+
+def test_the_releases_of_these_tests_reach_from_the_oldest_to_the_newest() -> None:
+    assert (scaffold.versions(RELEASES[0], {}), scaffold.versions(RELEASES[-1], {})) == (OLDEST, NEWEST)
+
+
+@pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
+def test_programs_are_python_3_10_and_leave_no_trace_of_the_template(releases: list[str], tmp_path: Path) -> None:
+    release = releases[0].removeprefix("torch==")
+    for path in _write_all(tmp_path, *releases):
+        text = path.read_text()
+        tree = ast.parse(text, feature_version=(3, 10))
+        assert not re.search(r"[«»]|^\s*#:|\{\{|\{%", text, re.MULTILINE), path.name
+        assert f"torch {release}" in (ast.get_docstring(tree) or ""), path.name
+        assert path.name in (ast.get_docstring(tree) or ""), path.name
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")
+
+
+def test_programs_have_what_the_verifier_calls_and_say_what_is_the_users(written: list[Path]) -> None:
+    for path in written:
+        text = path.read_text()
+        names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+        assert names >= CHECKS, path.name
+        assert "YOURS" in text, path.name
+        assert text.rstrip().endswith('if __name__ == "__main__":\n    main()'), path.name
+
+
+def test_programs_are_clean_in_our_own_check(written: list[Path]) -> None:
+    report = check.check_paths([str(path) for path in written], Settings())
+    serious = [
+        f"{Path(each.path).name}:{each.line} {each.id}" for each in report.findings if hazard(each.id).severity != "info"
+    ]
+    assert serious == []
+    unread = [note for note in report.notes if "read in part" not in note]  # a program runs its checks, token by token some
+    assert unread == []
+    captured = {Path(region.path) for region in report.regions}
+    assert {path.name for path in written if "torch.cuda.graph(" in path.read_text() and path not in captured} == set()
+
+
+@pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
+def test_programs_are_formatted_and_lint_clean(releases: list[str], tmp_path: Path) -> None:
+    _write_all(tmp_path, *releases)
+    ruff = [sys.executable, "-m", "ruff"]
+    own = ["--isolated", "--no-cache", "--line-length", "120", "--target-version", "py310"]
+    for command in (["check", "--select", RULES, "--output-format", "concise"], ["format", "--diff"]):
+        done = subprocess.run([*ruff, *command, *own, str(tmp_path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[:4000] + done.stderr[-1000:]
+
+
+def test_equal_programs_are_equal_in_every_run() -> None:
+    versions = scaffold.versions(["torch==2.11"], {})
+    options = Options("manual", training=True, amp="bf16")
+    assert scaffold.program(options, versions) == scaffold.program(options, versions)
+
+
+_USES = """
+import ast, importlib, pathlib, sys
+names, files = set(), sorted(pathlib.Path(sys.argv[1]).glob("*.py"))
+for path in files:
+    tree = ast.parse(path.read_text())
+    roots = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names_of = ((each.asname, each.name) for each in node.names)
+            roots |= {short or name.partition(".")[0]: name if short else name.partition(".")[0] for short, name in names_of}
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            roots |= {each.asname or each.name: f"{node.module}:{each.name}" for each in node.names}
+    if any(origin.partition(".")[0].partition(":")[0] in ("transformer_engine", "megatron") for origin in roots.values()):
+        continue
+    for node in ast.walk(tree):
+        chain, inner = [], node
+        while isinstance(inner, ast.Attribute):
+            chain.insert(0, inner.attr)
+            inner = inner.value
+        if isinstance(inner, ast.Name) and inner.id in roots:
+            names.add((roots[inner.id], *chain))
+    exec(compile(tree, str(path), "exec"), {"__name__": path.stem})
+for root, *chain in sorted(names):
+    module, _, name = root.partition(":")
+    found = importlib.import_module(module)
+    for each in [name] * bool(name) + chain:
+        if not hasattr(found, each) and isinstance(found, type(sys)):
+            importlib.import_module(f"{found.__name__}.{each}")
+        if not isinstance(found, (type(sys), type)):
+            break
+        found = getattr(found, each)
+print(len(files), len(names))
+"""
+
+
+@needs_torch
+def test_names_that_programs_use_exist_in_torch(written: list[Path]) -> None:
+    command = [sys.executable, "-c", _USES, str(written[0].parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    files, names = map(int, done.stdout.split()[-2:])
+    assert files == len(written)
+    assert names > 50
+
+
+# Versions --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_changed_between_releases_changes_the_program() -> None:
+    fsdp, rng = Options("manual", training=True, fsdp=True), Options("manual", training=True, rng=True)
+    old, new = (scaffold.program(fsdp, scaffold.versions([f"torch=={each}"], {})) for each in ("2.5", "2.6"))
+    assert "from torch.distributed._composable.fsdp import fully_shard" in old
+    assert "from torch.distributed.fsdp import fully_shard" in new
+    registers, finds = (scaffold.program(rng, scaffold.versions([f"torch=={each}"], {})) for each in ("2.13", "2.14"))
+    assert "self.graph.register_generator_state(training.generator)" in registers
+    assert "register_generator_state" not in finds
+
+
+@pytest.mark.parametrize(
+    ("wanted", "have", "torch"),
+    [
+        ([], {}, NEWEST.torch),
+        ([], {"torch": "2.11.0+cu130"}, (2, 11)),
+        ([], {"torch": "2.12.0.dev20260101"}, (2, 12)),
+        (["torch==2.6"], {"torch": "2.11.0"}, (2, 6)),
+        (["Torch = v2.6.1", "megatron-core==0.17"], {"torch": "2.99"}, (2, 6)),
+    ],
+)
+def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[str], have: dict[str, str], torch: Any) -> None:
+    assert scaffold.versions(wanted, have).torch == torch
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("torch==3.1", "nearest: --for torch==2.15"),
+        ("torch==1.13", "nearest: --for torch==2.4"),
+        ("megatron-core==0.9", "nearest: --for megatron-core==0.14"),
+        ("transformer_engine==1.13", "nearest: --for transformer-engine==2.1"),
+        ("torch", "such as torch==2.6"),
+        ("torch>=2.6", "such as torch==2.6"),
+        ("numpy==2.0", "such as torch==2.6"),
+        ("", "such as torch==2.6"),
+    ],
+)
+def test_releases_that_are_not_known_are_refused_with_the_nearest(wanted: str, says: str) -> None:
+    with pytest.raises(SkillError, match=re.escape(says)):
+        scaffold.versions([wanted], {})
+
+
+def _interpreter(folder: Path, prints: str) -> str:
+    """Something that answers as an interpreter does."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{prints}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_releases_are_read_from_the_interpreter_without_importing_them(tmp_path: Path) -> None:
+    found = installed.releases(sys.executable)
+    assert found.get("torch", "") == (version("torch") if find_spec("torch") else "")
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of the user')")
+    done = subprocess.run(
+        [sys.executable, "-c", f"from cudagraph_skill import installed; print(installed.releases({sys.executable!r}))"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "tools"), "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exit 1", "did not say which torch"),
+        ("echo [1]", "did not say"),
+        ("echo no; echo boom >&2", "boom"),
+        (None, "No such file"),
+    ],
+)
+def test_an_interpreter_that_does_not_answer_is_one_sentence(script: str | None, says: str, tmp_path: Path) -> None:
+    python = _interpreter(tmp_path, script) if script else str(tmp_path / "gone")
+    with pytest.raises(SkillError, match=says) as raised:
+        installed.releases(python)
+    assert raised.value.exit_code == 3
+    with pytest.raises(SkillError):
+        programs.write(Options("manual", training=True), [], python)
+
+
+def test_an_interpreter_that_hangs_is_left_behind_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "DEADLINE", 0.5)
+    python = _interpreter(tmp_path, f"sleep 1000 &\necho $! > {tmp_path}/pid\nwait")
+    with pytest.raises(SkillError, match="did not say within"):
+        installed.releases(python)
+    status = Path("/proc", (tmp_path / "pid").read_text().strip(), "status")
+    assert not status.exists() or "zombie" in status.read_text()
+
+
+def test_a_program_says_how_its_versions_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    have = {"torch": "2.11.0+cu130", "transformer_engine": "1.13.0", "megatron_core": "0.17.1"}
+    python = _interpreter(tmp_path, f"echo '{json.dumps(have)}'")
+    plain = programs.write(Options("manual", training=True), [], python)  # an old Transformer Engine is of no concern to it
+    assert plain.versions == {"torch": "2.11"}
+    assert plain.written_for == f"torch 2.11 (as installed in {python})"
+    with pytest.raises(SkillError, match="nearest: --for transformer-engine==2"):
+        programs.write(Options("transformer-engine", training=True), [], python)
+    layers = Options("mcore-per-layer", training=True)
+    assert programs.write(layers, [], python).written_for == f"torch 2.11 and megatron-core 0.17 (as installed in {python})"
+    with pytest.raises(SkillError, match="nearest: --for transformer-engine==2"):
+        programs.write(layers._replace(fp8=True), [], python)
+    monkeypatch.setattr(running, "environment_python", lambda: str(tmp_path / "gone"))
+    nothing = programs.write(Options("manual", training=True), [], "")
+    assert nothing.versions == {"torch": "{}.{}".format(*NEWEST.torch)}
+    assert "the newest known" in nothing.written_for
+    assert "as --for says" in programs.write(Options("manual", training=True), ["torch==2.6"], "/nowhere/python").written_for
+
+
+# Asking and writing ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "means"),
+    [
+        ("manual", "manual"),
+        (" Manual ", "manual"),
+        ("7", "manual"),
+        ("torch.cuda.graph", "manual"),
+        ("torch.cuda.make_graphed_callables", "make-graphed-callables"),
+        ("make_graphed_callables", "make-graphed-callables"),
+        ("mgc", "make-graphed-callables"),
+        ("torch.compile", "reduce-overhead"),
+        ("TE", "transformer-engine"),
+        ("transformer_engine", "transformer-engine"),
+        ("full_iteration", "mcore-full-iteration"),
+    ],
+)
+def test_a_workflow_has_the_names_that_people_use(typed: str, means: str) -> None:
+    assert programs.workflow(typed) == means
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("manul", "nearest: --workflow manual"),
+        ("megatron", "--workflow mcore-per-layer or --workflow mcore-full-iteration"),
+        ("reduce_overheads", "nearest: --workflow reduce-overhead"),
+        ("9", "`skill scaffold` says what each is for"),
+        ("", "there are profile, "),
+        ("x" * 10**5, "…"),
+    ],
+)
+def test_an_unknown_workflow_is_refused_with_the_nearest(typed: str, says: str) -> None:
+    with pytest.raises(SkillError, match=re.escape(says)) as raised:
+        programs.workflow(typed)
+    assert len(str(raised.value)) < 400
+
+
+def test_a_file_is_written_whole_and_only_replaced_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "step.py"
+    programs.save("one\n", str(path))
+    assert path.read_text() == "one\n"
+    with pytest.raises(SkillError, match="add --force"):
+        programs.save("two\n", str(path))
+    assert path.read_text() == "one\n"
+    path.chmod(0o640)
+    (tmp_path / "link.py").symlink_to(path)
+    programs.save("two\n", str(tmp_path / "link.py"), force=True)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("two\n", 0o640)
+    assert (tmp_path / "link.py").is_symlink()
+    assert {each.name for each in tmp_path.iterdir()} == {"step.py", "link.py"}
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("", "a file is needed"),
+        (".", "a file is needed"),
+        ("torch.py", "in place of the module torch"),
+        ("profile.py", "in place of the module profile"),
+        ("nowhere/step.py", "make it first, `mkdir -p nowhere`"),
+        ("there.py", "add --force"),
+        ("there.py/step.py", "is no folder"),
+        ("dangling.py", "add --force"),
+        ("x" * 300 + ".py", "too long"),
+        ("a\0b.py", "null"),
+    ],
+)
+def test_a_place_where_nothing_may_be_written_is_one_sentence(
+    file: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.py").write_text("mine\n")
+    Path("dangling.py").symlink_to("nowhere")
+    with pytest.raises(SkillError, match=says) as raised:
+        programs.writable(file, force=False)
+    assert raised.value.exit_code == 2
+    assert Path("there.py").read_text() == "mine\n"
+
+
+def test_nothing_but_files_is_replaced(tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe.py")
+    for each in (tmp_path / "pipe.py", Path("/dev/null"), tmp_path):
+        with pytest.raises(SkillError):
+            programs.writable(str(each), force=True)
+
+
+@pytest.mark.parametrize("file", ['a"""b.py', "a\nb.py", "a\\b.py", "x" * 200 + ".py", "«a».py", "a b.py"])
+def test_no_name_of_a_file_breaks_the_program(file: str) -> None:
+    text = programs.write(Options("manual", training=True), ["torch==2.11"], "", file).text
+    assert "python FILE\n" in text
+    ast.parse(text)
+
+
+def test_a_program_says_how_many_processes_it_is_for() -> None:
+    alone = Options("manual", training=True)
+    texts = [
+        programs.write(each, ["torch==2.11"], "").text for each in (alone, alone._replace(ddp=True), alone._replace(fsdp=True))
+    ]
+    assert [programs.processes(each) for each in texts] == [1, 2, 2]
+    assert programs.processes("torchrun --nproc-per-node 4 train.py\ndist.init_process_group()") == 4
+    assert programs.processes("dist.init_process_group()") == 2
+
+
+def test_refusals_need_no_template_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    environment: Callable[[], object] = scaffold._environment.__wrapped__
+    monkeypatch.setattr(scaffold, "_environment", environment)
+    with pytest.raises(SkillError, match="nearest"):
+        scaffold.checked(Options("manual", ddp=True))
+    with pytest.raises(SkillError, match="pip install jinja2") as raised:
+        scaffold.program(Options("manual", training=True), NEWEST)
+    assert raised.value.exit_code == 3
