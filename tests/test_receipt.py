@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from cudagraph_skill import receipt
 from cudagraph_skill.gpu import once, verify
 from cudagraph_skill.model import SkillError
 from cudagraph_skill.receipt import Receipt
+from user_files import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="the guest imports torch; CI has it, see conftest.py")
@@ -500,13 +500,7 @@ def test_the_guest_is_run_as_it_lies() -> None:
 
 @pytest.fixture(scope="module")
 def suite() -> Any:
-    spec = importlib.util.spec_from_file_location("receipts_benchmark", ROOT / "benchmarks" / "receipts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "benchmarks" / "receipts.py")
 
 
 def test_programs_are_chosen_by_whole_words(suite: Any) -> None:

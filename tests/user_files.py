@@ -28,7 +28,12 @@ def line_of(path: Path, text: str) -> int:
 
 def imported(path: Path, source: str) -> Any:
     """The module of a file with this source, under a name that no other has."""
-    spec = importlib.util.spec_from_file_location(f"user_{path.parent.name}_{path.stem}", written(path, source))
+    return module_of(written(path, source))
+
+
+def module_of(path: Path) -> Any:
+    """The module of a file that is on no path, under a name that no other has."""
+    spec = importlib.util.spec_from_file_location(f"user_{path.parent.name}_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
