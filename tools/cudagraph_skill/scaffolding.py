@@ -50,7 +50,10 @@ def notes(program: Program, path: str = "") -> list[str]:
     """What is to be said beside the text of a program."""
     number = WORKFLOWS[program.options.workflow].number
     what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
-    return [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
+    said = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
+    if "transformer-engine" in program.versions:
+        said.append("read in Transformer Engine's source, and never run by its authors: use --verify")
+    return said
 
 
 def program_data(program: Program, path: str, next_step: str) -> dict[str, Any]:
