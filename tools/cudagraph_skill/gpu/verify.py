@@ -350,6 +350,8 @@ class Turn:
         """Let the others work again."""
         if self._alone:
             self._alone = False
+            if self.processes > 1:
+                self._gather()
             self._lock(fcntl.LOCK_SH)
 
     def _lock(self, how: int) -> None:
@@ -364,13 +366,23 @@ class Turn:
 
     def _tell(self) -> None:
         """The first process has the lock: through the store of the process group, since a collective would keep the GPUs busy."""
-        import torch.distributed as dist
-
-        store = dist.distributed_c10d._get_default_store()
         if self._report.rank == 0:
-            store.set(_TURN, "")
+            _store().set(_TURN, "")
         else:
-            store.wait([_TURN], _LONGEST)
+            _store().wait([_TURN], _LONGEST)
+
+    def _gather(self) -> None:
+        """The first process keeps the lock until the others have done their part too."""
+        _store().set(f"{_TURN} {self._report.rank}", "")
+        if self._report.rank == 0:
+            _store().wait([f"{_TURN} {rank}" for rank in range(self.processes)], _LONGEST)
+
+
+def _store() -> Any:
+    """What the processes of the group tell each other through."""
+    import torch.distributed as dist
+
+    return dist.distributed_c10d._get_default_store()
 
 
 def timed_alone(module: Any, turn: Turn) -> Callable[[], Any]:
