@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.model import SkillError
-from cudagraph_skill.scaffold import PLAIN, RULES, Options
+from cudagraph_skill.scaffold import BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, PLAIN, RULES, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ _FLOW = [
     _Branch(
         lambda a: a.fp8,
         "transformer-engine",
-        "FP8 layers keep scaling factors that a plain capture freezes; Transformer Engine's own capture updates them.",
+        f"{FP8_STATE}.",
     ),
     _Branch(
         lambda a: a.framework == "transformer-engine",
@@ -234,10 +234,10 @@ _OTHERS = {
 }
 _CLASHES: list[tuple[Callable[[Answers], bool], str, dict[str, Any]]] = [
     (lambda a: bool(a.decode and a.training), "generating token by token is inference", {"training": None}),
-    (lambda a: a.ddp and a.fsdp, "both of them distribute the gradients: FSDP2 does what DDP does, and shards", {"ddp": False}),
+    (lambda a: a.ddp and a.fsdp, BOTH_DISTRIBUTE, {"ddp": False}),
     (
         lambda a: (a.ddp or a.fsdp) and (a.decode or a.training is False),
-        "there are no gradients to synchronize in inference: run one process for each GPU",
+        NO_GRADIENTS,
         {"ddp": False, "fsdp": False},
     ),
     (

@@ -60,6 +60,12 @@ class Options(NamedTuple):
     fp8: bool = False
 
 
+# Reasons that recommend.py gives as well.
+FP8_STATE = "FP8 layers keep scaling factors that a plain capture freezes; Transformer Engine's own capture updates them"
+BOTH_DISTRIBUTE = "both of them distribute the gradients: FSDP2 does what DDP does, and shards"
+NO_GRADIENTS = "there are no gradients to synchronize in inference: run one process for each GPU"
+
+
 class Rule(NamedTuple):
     """Options that do not go together: `clash` finds them, `reason` says why, `instead` changes them to the nearest that do."""
 
@@ -78,7 +84,7 @@ RULES = [
     ),
     Rule(
         lambda o: o.fp8 and o.workflow in (*PLAIN, "profile"),
-        "FP8 layers keep scaling factors that a plain capture freezes; Transformer Engine's own capture updates them",
+        FP8_STATE,
         {"workflow": "transformer-engine", "training": True},
     ),
     Rule(
@@ -113,12 +119,12 @@ RULES = [
     ),
     Rule(
         lambda o: o.ddp and o.fsdp,
-        "both of them distribute the gradients: FSDP2 does what DDP does, and shards",
+        BOTH_DISTRIBUTE,
         {"ddp": False},
     ),
     Rule(
         lambda o: (o.ddp or o.fsdp) and not o.training,
-        "there are no gradients to synchronize in inference: run one process for each GPU",
+        NO_GRADIENTS,
         {"ddp": False, "fsdp": False},
     ),
     Rule(lambda o: bool(o.accumulate) and not o.training, "there are no gradients to add up in inference", {"accumulate": 0}),
