@@ -119,10 +119,7 @@ def _run(names: list[str]) -> dict[str, Any]:
 def main() -> None:
     """`run [NAME ...]` or `keep FILE`."""
     if sys.argv[1:2] == ["run"]:
-        found = _run(sys.argv[2:])
-        print(json.dumps(found, indent=1))
-        wrong = [f"{row['name']}: {row['wrong']}" for row in found["results"] if row["wrong"]]
-        print("\n".join([*wrong, f"{len(found['results']) - len(wrong)} of {len(found['results'])} right"]), file=sys.stderr)
+        on_gpu.show(_run(sys.argv[2:]))
     elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
         shutil.copy(sys.argv[2], EVIDENCE)
     else:

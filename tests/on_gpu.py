@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import re
@@ -43,6 +44,14 @@ def machine(command: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "command": command,
     }
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print a run as it is kept, and on stderr its rows that say what is `wrong`."""
+    print(json.dumps(found, indent=1))
+    wrong = [f"{row['name']}: {row['wrong']}" for row in found["results"] if row["wrong"]]
+    right = len(found["results"]) - len(wrong)
+    print("\n".join([*wrong, f"{right} of {len(found['results'])} right"]), file=sys.stderr)
 
 
 def lacks(needs: str) -> str:

@@ -62,11 +62,14 @@ def test_the_next_command_keeps_the_options_of_this_one(tmp_path: Path, capsys: 
     assert out.splitlines()[-1] == f"next: skill read '{own}/own.md#zebra-feeding' --corpus {own}"
 
 
-def test_the_next_command_names_the_program_that_was_called() -> None:
+def test_the_next_command_names_the_program_that_was_called(tmp_path: Path) -> None:
     module = _process(sys.executable, "-m", "cudagraph_skill", "search", "pool")
     assert b"\nnext: python -m cudagraph_skill " in module.stdout
     launcher = _process(sys.executable, str(ROOT / "tools" / "search.py"), "pool")
     assert f"\nnext: python {ROOT}/tools/".encode() in launcher.stdout
+    (tmp_path / "a folder").symlink_to(ROOT)
+    launcher = _process(sys.executable, str(tmp_path / "a folder" / "tools" / "recommend.py"))
+    assert f"\nnext: python '{tmp_path}/a folder/tools/scaffold.py' --workflow".encode() in launcher.stdout
 
 
 def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -353,6 +356,12 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 def test_a_full_disk_and_a_closed_stdin_are_one_sentence() -> None:
     done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search capture > /dev/full")
     assert (done.returncode, done.stderr.count(b"\n")) == (3, 1)
+    for arguments in ("scaffold bad --json", "--help"):
+        done = _process("sh", "-c", f"PYTHONUNBUFFERED= {sys.executable} -m cudagraph_skill {arguments} > /dev/full")
+        assert (done.returncode, b"Traceback" in done.stderr) == (3, False)
+        assert done.stderr.endswith(b"No space left on device: standard output\n")
+    done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill scaffold bad 2> /dev/full")
+    assert done.returncode == 2
     done = _process("sh", "-c", f"{sys.executable} -m cudagraph_skill search - <&-")
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
 

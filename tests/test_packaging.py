@@ -38,6 +38,42 @@ def test_launchers_are_short_and_named_unlike_any_module_of_python() -> None:
         assert len(path.read_text().splitlines()) <= 12
 
 
+TOOLS = sorted((ROOT / "tools").glob("[!_]*.py"))
+OLD = """
+import runpy, sys
+sys.version_info = (3, 10, 13)
+sys.path.insert(0, sys.argv[1].rpartition("/")[0])
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+
+
+def _refuses(done: subprocess.CompletedProcess[str], version: str) -> None:
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert f" is Python {version}" in done.stderr
+    assert f"Python 3.11 or newer is needed: type python3.11 {ROOT}/tools/" in done.stderr
+
+
+@pytest.mark.parametrize("launcher", TOOLS, ids=lambda path: path.name)
+def test_launchers_refuse_a_python_that_is_too_old(launcher: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", OLD, str(launcher), "pool"], capture_output=True, text=True, check=False)
+    _refuses(done, "3.10.13")
+    assert 'requires-python = ">=3.11"' in (ROOT / "pyproject.toml").read_text()
+    for path in (launcher, launcher.with_name("_start.py")):
+        assert path.read_text().isascii()  # Python 2.7 reads nothing else
+        ast.parse(path.read_text(), feature_version=(3, 4))
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.9", "3.10"])
+def test_launchers_refuse_the_old_pythons_of_this_machine(version: str) -> None:
+    kept = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    python = str(kept[0]) if kept else shutil.which(f"python{version}")
+    if python is None:
+        pytest.skip(f"there is no Python {version} here")
+    for launcher in TOOLS:
+        done = subprocess.run([python, str(launcher), str(launcher)], capture_output=True, text=True, check=False)
+        _refuses(done, f"{version}.")
+
+
 def test_no_python_file_lies_in_the_root() -> None:
     assert list(ROOT.glob("*.py")) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -384,7 +385,13 @@ def test_without_torch_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("python", "said"),
-    [("/nowhere/python", "No such file or directory"), ("/bin/true", "did not run our file"), ("/bin/false", "exit code 1")],
+    [
+        ("/nowhere/python", "No such file or directory"),
+        ("/bin/true", "did not run our file"),
+        ("/bin/false", "exit code 1"),
+        ("/bin", "that is a folder"),
+        ("step.py", "no such program on the PATH"),
+    ],
 )
 def test_an_interpreter_that_is_none(tmp_path: Path, python: str, said: str) -> None:
     with pytest.raises(SkillError, match=said) as raised:
@@ -392,17 +399,27 @@ def test_an_interpreter_that_is_none(tmp_path: Path, python: str, said: str) -> 
     assert raised.value.exit_code == 3
 
 
+def test_a_deadline_that_came_first_is_no_fault_of_the_interpreter(tmp_path: Path) -> None:
+    with pytest.raises(SkillError, match=r"in time .*: give it longer with --deadline") as raised:
+        verified(write(tmp_path), deadline=0.001)
+    assert raised.value.exit_code == 3
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def main(:\n", "step.py:1: "),
-        ("\0", "this is no Python"),
+        ("def main(:\n", "step.py:1:10: could not be read as Python"),
+        ("x = 1\ny = '\0'\n", "a NUL byte stands at line 2, column 6; nothing was run"),
+        (f"x = {'-' * 200_000}1\n", "step.py:1:1: .* nested too deeply"),
+        (f"x = {'1 + ' * 200_000}1\n", "step.py:1:1: .* nested too deeply"),
+        ("#" * (16 << 20) + "\n", "it has more than 16 MiB"),
         (
             "def main(): ...\nparity = timing = main\n",
             r"it has no rollback\(\); a program needs main\(\), parity\(\), rollback\(\) and",
         ),
         ("", r"it has no main\(\), parity\(\), rollback\(\) and timing\(\);"),
     ],
+    ids=lambda text: text[:20],
 )
 def test_a_file_that_is_no_such_program(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "step.py").write_text(text)
@@ -411,8 +428,39 @@ def test_a_file_that_is_no_such_program(tmp_path: Path, text: str, said: str) ->
     assert raised.value.exit_code == 2
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SkillError, match="No such file or directory"):
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/full", "pipe.py", "folder.py", "gone.py", "x" * 300 + ".py", "loop.py"])
+def test_what_is_no_file_is_not_opened(path: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    with pytest.raises(SkillError, match="; name a program that `skill scaffold` wrote") as raised:
+        verified(tmp_path / path)
+    assert raised.value.exit_code == 2
+
+
+def test_a_program_has_the_name_of_a_python_file(tmp_path: Path) -> None:
+    with pytest.raises(SkillError, match=r"ends in \.py: rename it"):
+        verified(write(tmp_path, name="step.txt"))
+
+
+ACCENTS = "# coding: latin-1\n# é\n"
+
+
+@pytest.mark.parametrize("data", ["\ufeff{}".encode(), f"{ACCENTS}{{}}".encode("latin-1"), b"{}"])
+def test_source_is_decoded_as_python_does(data: bytes, tmp_path: Path) -> None:
+    file = write(tmp_path)
+    plain = file.read_text()
+    file.write_bytes(data.replace(b"{}", plain.encode()))
+    text = receipt.program_text(file)
+    assert text.endswith(plain)
+    assert ("é" in text) == (b"coding" in data)
+    assert (receipt.digest(text) == receipt.digest(plain)) == (b"coding" not in data)
+
+
+@pytest.mark.parametrize("data", [b"# \xe9\n", b"# coding: none\n", b"# coding: rot13\n", b"x = 1\ny = 2\nz = '\xff'\n"])
+def test_source_that_cannot_be_decoded_is_one_sentence(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "step.py").write_bytes(data)
+    with pytest.raises(SkillError, match="save it as UTF-8, or name its encoding"):
         verified(tmp_path / "step.py")
 
 
@@ -462,6 +510,12 @@ def test_where_the_eager_way_is(body: str, said: str) -> None:
     )
 
 
+@pytest.mark.parametrize("odd", ["x = " + "1 + " * 900 + "1", "if how in 3: pass", "if how == {[]}: pass"])
+def test_no_expression_stands_in_the_way_of_finding_it(odd: str) -> None:
+    text = f"{PARTS}def prepare(how):\n  {odd}\n  return Graph(Plain()) if how == 'graph' else Plain()\n"
+    assert receipt.fallback("step.py", text, 50).endswith(INSTEAD)
+
+
 def test_no_way_is_named_where_the_file_has_none() -> None:
     assert receipt.fallback("step.py", "from other import prepare\n", 50) == ""
 
@@ -479,13 +533,45 @@ def test_an_end_with_a_crash_is_a_failure_unless_the_profiler_was_on(beside: str
         assert found.report["notes"] == ["the replay was not measured: the program ended with SIGSEGV"]
 
 
+MADE = Receipt("step.py", "ok", "said", {"parity": {}}, {"gpu": "H200"}, "", "0", "", "", "")
+
+
 def test_a_receipt_lies_beside_its_program(tmp_path: Path) -> None:
-    made = Receipt("step.py", "ok", "said", {"parity": {}}, {"gpu": "H200"}, "", "0", "", "", "")
-    path = receipt.write(made, tmp_path / "step.py")
-    assert path == tmp_path / "step.receipt.json"
+    made = MADE._replace(file="\udcff.py")  # a name in an encoding of the user's
+    path = receipt.write(MADE, tmp_path / "step.py")
+    assert path == receipt.write(made, tmp_path / "step.py") == tmp_path / "step.receipt.json"  # the earlier one is replaced
     assert Receipt(**json.loads(path.read_text())) == made
     with pytest.raises(SkillError, match="No such file or directory"):
         receipt.write(made, tmp_path / "nowhere" / "step.py")
+
+
+def untouched(path: Path) -> tuple[int, ...]:
+    """What a write or a replacement would change; that it was read may show in its time of access."""
+    there = path.lstat()
+    return there.st_ino, there.st_mode, there.st_size, there.st_mtime_ns, there.st_ctime_ns
+
+
+@pytest.mark.parametrize("there", ['{"digest": 1}', "[" * 100_000, "", "link", "dangling", "folder", "pipe"])
+def test_only_a_receipt_is_replaced_by_one(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "step.receipt.json"
+    (tmp_path / "notes.txt").write_text("mine\n")
+    make = {
+        "link": lambda: path.symlink_to("notes.txt"),
+        "dangling": lambda: path.symlink_to("gone.txt"),
+        "folder": path.mkdir,
+        "pipe": lambda: os.mkfifo(path),
+    }
+    make.get(there, lambda: path.write_text(there))()
+    before = untouched(path)
+    said = r"step\.receipt\.json is no receipt and stays as it is: move it away, or rename step\.py"
+    with pytest.raises(SkillError, match=said) as raised:
+        verified(write(tmp_path), python="/nowhere/python")  # said before anything is run
+    assert raised.value.exit_code == 2
+    with pytest.raises(SkillError, match=said):
+        receipt.write(MADE, tmp_path / "step.py")
+    assert untouched(path) == before
+    assert (tmp_path / "notes.txt").read_text() == "mine\n"
+    assert not (tmp_path / "gone.txt").exists()
 
 
 def test_the_guest_is_run_as_it_lies() -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import itertools
 import re
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import recommend, scaffold, scaffolding
 from cudagraph_skill.model import SkillError
-from cudagraph_skill.recommend import Answers
+from cudagraph_skill.recommend import Answers, Recommendation
 from cudagraph_skill.scaffold import WORKFLOWS, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.model import Section
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,21 +34,86 @@ def _recommended(**answers: Any) -> Options:
     return recommend.recommend(Answers(**answers)).options
 
 
+@cache
+def _all() -> dict[Answers, Recommendation]:
+    """What every combination of answers gives that do not contradict each other."""
+    found = {}
+    for answers in _every():
+        with suppress(SkillError):
+            found[answers] = recommend.recommend(answers)
+    return found
+
+
 def test_every_recommendation_is_a_program_that_there_is() -> None:
     offered = set(scaffold.offered())
-    seen = set()
-    for answers in _every():
-        try:
-            found = recommend.recommend(answers)
-        except SkillError as error:
-            _, _, command = str(error).partition("; nearest: skill recommend ")
-            assert command
-            continue
+    for answers, found in _all().items():
         assert {found.options, *(each.options for each in found.instead)} <= offered, answers
         assert found.options.workflow not in {each.options.workflow for each in found.instead}
         assert 20 < len(found.why) < 260
-        seen.add(found.options.workflow)
-    assert seen == set(WORKFLOWS)
+    assert {found.options.workflow for found in _all().values()} == set(WORKFLOWS)
+
+
+def test_the_nearest_to_answers_that_cannot_be_are_answers_that_can() -> None:
+    known = {recommend.asked(answers) for answers in _all()}
+    for answers in _every():
+        if answers not in _all():
+            with pytest.raises(SkillError, match="; nearest: skill recommend ") as refused:
+                recommend.recommend(answers)
+            assert str(refused.value).partition("; nearest: skill recommend ")[2] in known
+
+
+_BY_HAND = ("manual", "manual-over-compile")
+_COMPILED = ("reduce-overhead", "manual-over-compile")
+_STUCK = ("The step is not the same", "MoE dispatch, host reads", "The static parts are graphs", "its static parts are")
+# Where a program does what was answered, or the reason for its workflow speaks of it; other answers are its options.
+_HAS: dict[str, Callable[[Any, Recommendation], bool]] = {
+    "framework": lambda given, found: given != "pytorch" or found.options.workflow != "transformer-engine",
+    "shapes": lambda given, found: (
+        given == "static"
+        or found.options.buckets
+        or any(why in found.why for why in ("The step is not the same", "or changing sizes"))
+    ),
+    "pp": lambda _, __: False,
+    "moe": lambda _, found: any(why in found.why for why in _STUCK),
+    "host_reads": lambda _, found: any(why in found.why for why in _STUCK),
+    "control": lambda _, found: found.options.workflow in _BY_HAND,
+    "no_compile": lambda _, found: found.options.workflow not in _COMPILED,
+}
+
+
+def _has(name: str, given: Any, found: Recommendation) -> bool:
+    return _HAS[name](given, found) if name in _HAS else bool(getattr(found.options, name) == given)
+
+
+def _options(answers: Answers) -> dict[str, str]:
+    """The answers that were given, as they are called in notes."""
+    given = {name: value for name, value in answers._asdict().items() if value not in (None, "", False)}
+    options = {name: f"--{name.replace('_', '-')}" for name in given}
+    return options | ({"training": "--inference"} if answers.training is False else {})
+
+
+def test_no_answer_is_left_out_without_a_word() -> None:
+    for answers, found in _all().items():
+        notes = " ".join(found.notes)
+        for name, option in _options(answers).items():
+            assert _has(name, getattr(answers, name), found) or option in notes, (option, answers)
+
+
+def test_nothing_else_that_is_named_contradicts_the_answers() -> None:
+    for answers, found in _all().items():
+        for other in found.instead:
+            workflow = other.options.workflow
+            assert not (answers.no_compile and workflow in _COMPILED), answers
+            assert not (answers.control and workflow == "reduce-overhead"), answers
+            assert not (answers.control and "optimizer cannot be in the graph" in other.when), answers
+            assert not (found.options.partial and workflow == "manual-over-compile" and not other.options.partial), answers
+            assert not (found.options.buckets and workflow in _BY_HAND and not other.options.buckets), answers
+
+
+def test_the_alternatives_are_for_what_the_answer_was_taken_for() -> None:
+    for answers, found in _all().items():
+        if answers.training is None and not answers.decode:
+            assert {each.options.training for each in found.instead} <= {found.options.training}, answers
 
 
 @pytest.mark.parametrize(
@@ -109,6 +181,43 @@ def test_what_the_program_cannot_have_is_said_with_the_reason() -> None:
     assert any(note.startswith("no --ddp, --fsdp" if "ddp" in note else "no --fsdp") for note in found.notes)
     found = recommend.recommend(Answers(framework="megatron", training=False))
     assert any("the program trains" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("answers", "note"),
+    [
+        ({"control": True, "host_reads": True}, "--control: the optimizer stays eager"),
+        ({"control": True, "fp8": True}, "--control: the capture is the library's own"),
+        ({"decode": True, "no_compile": True, "host_reads": True}, "--host-reads: that has to move out of the step"),
+        ({"fsdp": True, "host_reads": True, "moe": True}, "--moe, --host-reads: that has to move out of the step"),
+        ({"fp8": True, "shapes": "dynamic"}, "--shapes dynamic: a graph has one shape"),
+        ({"decode": True, "shapes": "buckets"}, "--shapes buckets: a step is one token"),
+        ({"pp": True}, "--pp: the program has one stage"),
+        ({"framework": "megatron", "pp": True}, "--pp: the program has one stage"),
+        ({"fp8": True, "decode": True}, "--decode: the program trains"),
+        ({"framework": "pytorch", "fp8": True}, "--framework pytorch: "),
+    ],
+)
+def test_what_an_answer_comes_to_is_said(answers: dict[str, Any], note: str) -> None:
+    assert any(each.startswith(note) for each in recommend.recommend(Answers(**answers)).notes)
+
+
+def test_a_step_that_fsdp2_does_not_let_split_is_one_graph() -> None:
+    found = recommend.recommend(Answers(training=True, fsdp=True, host_reads=True))
+    assert found.options == Options("manual-over-compile", training=True, fsdp=True)
+    assert "all of it is one graph" in found.why
+    assert "splits it" not in found.why
+
+
+def test_what_stays_in_a_step_of_decoding_has_a_program_too() -> None:
+    instead = recommend.recommend(Answers(decode=True, no_compile=True, host_reads=True)).instead
+    assert Options("make-graphed-callables", partial=True) in {each.options for each in instead}
+
+
+def test_sections_that_notes_name_are_there(sections: list[Section]) -> None:
+    refs = {ref for found in _all().values() for note in found.notes for ref in re.findall(r"references/\S+#\S+", note)}
+    assert len(refs) == 2
+    assert refs <= {section.ref for section in sections}
 
 
 def test_what_was_not_said_is_named() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import check, installed, programs, running, scaffold
+from cudagraph_skill import check, installed, programs, running, scaffold, scaffolding
 from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.settings import Options as Settings
 from cudagraph_skill.model import SkillError
@@ -242,15 +242,40 @@ def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[st
         ("torch==1.13", "nearest: --for torch==2.4"),
         ("megatron-core==0.9", "nearest: --for megatron-core==0.14"),
         ("transformer_engine==1.13", "nearest: --for transformer-engine==2.1"),
-        ("torch", "such as torch==2.6"),
-        ("torch>=2.6", "such as torch==2.6"),
-        ("numpy==2.0", "such as torch==2.6"),
-        ("", "such as torch==2.6"),
+        ("torch", "it names no release; write one release of one package, such as torch==2.6"),
+        ("torch>=2.6", "`>=` leaves the release open"),
+        ("torch==9", "`9` is no release, which has a major and a minor number"),
+        ("torch==2.6;megatron-core==0.15", "`2.6;megatron-core==0.15` is no release"),
+        ("torch==2.6 megatron-core==0.15", "write one release of one package"),
+        ("torch==" + "1" * 5000 + ".1", "is no release"),
+        ("numpy==2.0", "the packages are torch, transformer-engine, megatron-core"),
+        ("", "the packages are torch"),
     ],
 )
 def test_releases_that_are_not_known_are_refused_with_the_nearest(wanted: str, says: str) -> None:
-    with pytest.raises(SkillError, match=re.escape(says)):
+    with pytest.raises(SkillError, match=re.escape(says)) as raised:
         scaffold.versions([wanted], {})
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize("text", ["2.6", "2.6.1", "2.6.*", "2.6.0a0+7c8ec84.nv25.03", "2.6.0.dev20260101"])
+def test_a_release_may_be_written_as_packages_write_theirs(text: str) -> None:
+    assert scaffold.versions([f"torch=={text}"], {}).torch == (2, 6)
+
+
+def test_two_releases_of_a_package_are_refused() -> None:
+    with pytest.raises(SkillError, match=r"--for asks for torch 2\.6 and 2\.9"):
+        scaffold.versions(["torch==2.6", "torch==2.9"], {})
+    assert scaffold.versions(["torch==2.6", "torch==2.6.1"], {}).torch == (2, 6)
+
+
+def test_a_version_that_a_program_does_not_use_is_told_and_not_repeated() -> None:
+    made = programs.write(Options("manual"), ["torch==2.6", "transformer_engine==2.3"], "")
+    assert made.unused == ("transformer_engine==2.3",)
+    assert made.command == "--workflow manual --for torch==2.6"
+    assert scaffolding.notes(made)[-1] == "left aside, since this program does not use it: transformer_engine==2.3"
+    layers = programs.write(Options("mcore-per-layer", training=True), ["torch==2.11", "megatron-core==0.17"], "")
+    assert layers.unused == ()
 
 
 def _interpreter(folder: Path, prints: str) -> str:
@@ -292,6 +317,30 @@ def test_an_interpreter_that_does_not_answer_is_one_sentence(script: str | None,
     assert raised.value.exit_code == 3
     with pytest.raises(SkillError):
         programs.write(Options("manual", training=True), [], python)
+
+
+@pytest.mark.parametrize(
+    ("python", "says"),
+    [
+        ("gone", "there is no such program on the PATH"),
+        ("script.py", "there is no such program on the PATH"),
+        ("folder", "that is a folder"),
+        ("./folder", "that is a folder"),
+        ("./script.py", "Permission denied"),
+        ("~no-such-user/python", "No such file"),
+        ("/bin/ls", "did not say which torch it has"),
+    ],
+)
+def test_what_is_no_interpreter_is_called_what_it_is(
+    python: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("script.py").write_text("x = 1\n")
+    with pytest.raises(SkillError, match=says) as raised:
+        installed.releases(python)
+    assert raised.value.exit_code == 3
+    assert "import" not in str(raised.value)  # our own question
 
 
 def test_an_interpreter_that_hangs_is_left_behind_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,6 +431,9 @@ def test_a_file_is_written_whole_and_only_replaced_when_asked(tmp_path: Path) ->
     [
         ("", "a file is needed"),
         (".", "a file is needed"),
+        ("step.txt", "ends in .py; for example --into step.py"),
+        ("step", "ends in .py; for example --into step.py"),
+        ("-step.ipynb", "for example --into ./-step.py"),
         ("torch.py", "in place of the module torch"),
         ("profile.py", "in place of the module profile"),
         ("nowhere/step.py", "make it first, `mkdir -p nowhere`"),
@@ -421,11 +473,9 @@ def test_no_name_of_a_file_breaks_the_program(file: str) -> None:
 
 
 def test_a_program_says_how_many_processes_it_is_for() -> None:
-    alone = Options("manual", training=True)
-    texts = [
-        programs.write(each, ["torch==2.11"], "").text for each in (alone, alone._replace(ddp=True), alone._replace(fsdp=True))
-    ]
-    assert [programs.processes(each) for each in texts] == [1, 2, 2]
+    for each in OFFERED:
+        text = scaffold.program(each, NEWEST)
+        assert programs.processes(text) == (2 if each.ddp or each.fsdp else 1), each
     assert programs.processes("torchrun --nproc-per-node 4 train.py\ndist.init_process_group()") == 4
     assert programs.processes("dist.init_process_group()") == 2
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import cli, receipt, running, scaffolding
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, quoted
 from cudagraph_skill.scaffold import WORKFLOWS, Options
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def test_versions_come_from_the_interpreter_and_from_for(skill: Skill, tmp_path:
     _, out, err = skill("scaffold", "7", "--training", "--python", str(python))
     assert "Written for torch 2.7." in out
     assert f"(as installed in {python})" in err
+    step = shlex.split(err.splitlines()[-1].removeprefix("next: skill "))
+    assert "written for torch 2.7 " in skill(*step)[1]
     _, out, _ = skill("scaffold", "7", "--training", "--for", "torch==2.6,megatron-core==0.17", "--python", "/nowhere")
     assert "Written for torch 2.6." in out
 
@@ -130,6 +132,20 @@ def test_into_writes_the_file_and_says_how_to_go_on(skill: Skill) -> None:
     assert "torch.bfloat16" in Path("step.py").read_text()
 
 
+@pytest.mark.parametrize("name", ["-dash.py", "a b.py", "e\x1b[31m\n'\\.py", "é\udcff.py"])
+def test_the_next_command_names_any_file_as_a_shell_takes_it(name: str, skill: Skill, verified: dict[str, Any]) -> None:
+    code, out, _ = skill("scaffold", "7", "--training", *FOR, f"--into={name}")
+    step = out.splitlines()[-1].removeprefix("next: ")
+    assert (code, out.count("\n")) == (0, 2)
+    assert "\x1b" not in out
+    words = subprocess.run(["/bin/bash", "-c", f"printf '%s\\0' {step}"], capture_output=True, check=True).stdout.split(b"\0")
+    assert skill(*map(os.fsdecode, words[1:-1]))[0] == 0
+    assert verified["file"] == Path(name)
+    verified["found"] = {"verdict": "failed"}
+    dot = "./" * name.startswith("-")
+    assert skill("scaffold", f"--verify={name}")[1].splitlines()[-1] == f"next: skill check {quoted(dot + name)}"
+
+
 def test_json_has_the_documented_keys(skill: Skill) -> None:
     code, out, err = skill("scaffold", "7", "--training", "--accumulate", *FOR, "--json")
     data = json.loads(out)
@@ -153,6 +169,7 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["manual", "--training", "--inference"], "not allowed with"),
         (["manual", "--amp", "fp8"], "choose from"),
         (["manual", "--accumulate", "1"], "leave it out"),
+        (["manual", "--accumulate", "0"], "it must be 2 or more"),
         (["manual", "--accumulate", "many"], "whole number"),
         (["manual", "--ddpp"], "did you mean --ddp?"),
         (["manual", "te"], "one argument too many"),
@@ -163,6 +180,8 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["manual", "--training", "--for", "torch"], "such as torch==2.6"),
         (["manual", "--training", "--for", "torch==9.9"], "nearest: --for torch=="),
         (["manual", "--training", "--for", ""], "such as torch==2.6"),
+        (["manual", "--for", "torch==2.6;megatron-core==0.15"], "is no release"),
+        (["manual", "--for", "torch==2.6", "--for", "torch==2.9"], "asks for torch 2.6 and 2.9"),
         (["manual", "--force"], "name it with --into FILE"),
         (["manual", "--deadline", "3"], "add --verify"),
         (["manual", "--processes", "2"], "add --verify"),
@@ -170,7 +189,14 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["manual", "--verify", "step.py"], "--into step.py --verify"),
         (["--verify"], "add --into FILE"),
         (["--verify", "gone.py"], "gone.py: No such file"),
-        (["--verify", "."], "Is a directory"),
+        (["--verify", "."], ".: that is a folder"),
+        (["--verify", "mine.txt"], "ends in .py: rename it"),
+        (["--verify", "mine.py", "--training"], "runs a program that is there, as it stands: leave out --training"),
+        (["--verify", "mine.py", "--for", "torch==2.6"], "leave out --for"),
+        (["--verify", "mine.py", "--into", "a.py"], "leave out --into"),
+        (["--verify", "mine.py", "--force"], "leave out --force"),
+        (["manual", "--training", "--into", "step.txt"], "for example --into step.py"),
+        (["manual", "--training", "--into", "mine.py", "--force", "--verify"], "mine.receipt.json is no receipt"),
         (["--verify", "mine.py"], "it has no main(), parity(), rollback() and timing()"),
         (["manual", "--training", "--into", "torch.py"], "in place of the module torch"),
         (["manual", "--training", "--into", "gone/step.py"], "mkdir -p gone"),
@@ -179,10 +205,14 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
 )
 def test_misuse_is_one_sentence_and_exit_2(arguments: list[str], says: str, skill: Skill) -> None:
     Path("mine.py").write_text("x = 1\n")
+    Path("mine.txt").write_text("x = 1\n")
+    Path("mine.receipt.json").write_text("of another program\n")
     code, out, err = skill("scaffold", *arguments)
     assert (code, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1
+    assert sorted(each.name for each in Path().iterdir()) == ["mine.py", "mine.receipt.json", "mine.txt"]
+    assert Path("mine.py").read_text() == "x = 1\n"
     code, out, _ = skill("scaffold", *arguments, "--json")
     assert code == 2
     assert says in json.loads(out)["error"]
@@ -253,19 +283,42 @@ def test_a_receipt_as_json_has_the_documented_keys(skill: Skill, verified: dict[
 
 
 def test_what_was_shown_is_told_where_the_receipt_cannot_be_kept(skill: Skill, verified: dict[str, Any]) -> None:
-    Path("step.receipt.json").mkdir()
-    code, out, err = skill("scaffold", "7", "--training", *FOR, "--into", "step.py", "--verify")
+    skill("scaffold", "7", "--training", *FOR, "--into", "step.py")
+    Path("step.receipt.json").mkdir()  # which the real one would have said
+    code, out, err = skill("scaffold", "--verify", "step.py")
     assert code == 0
     assert str(verified["file"]) in out
-    assert "step.receipt.json: Is a directory" in err
+    assert "step.receipt.json is no receipt" in err
 
 
-def test_what_the_machine_lacks_is_exit_3_and_the_file_stays(skill: Skill, verified: dict[str, Any]) -> None:
-    verified["found"] = SkillError("there is no GPU here", 3)
-    code, out, err = skill("scaffold", "7", "--training", *FOR, "--into", "step.py", "--verify")
+@pytest.mark.parametrize(
+    ("said", "given", "again"),
+    [
+        ("there is no GPU here", [], ""),
+        ("python3 has no torch: name another with --python", [], " --python PYTHON"),
+        ("my.python has no torch: name another with --python", ["--python", "my.python"], " --python my.python"),
+    ],
+)
+def test_what_the_machine_lacks_is_exit_3_and_the_file_stays(
+    said: str, given: list[str], again: str, skill: Skill, verified: dict[str, Any]
+) -> None:
+    verified["found"] = SkillError(said, 3)
+    code, out, err = skill("scaffold", "7", "--training", *FOR, "--into", "step.py", "--verify", *given)
     assert (code, out) == (3, "")
-    assert err.splitlines()[-1] == "there is no GPU here"
+    assert err.splitlines()[-1] == f"{said}; step.py is written, next: skill scaffold --verify step.py{again}"
     assert Path("step.py").is_file()
+    verified["found"] = {}
+    assert skill("scaffold", "--verify", "step.py")[0] == 0
+
+
+def test_what_is_stopped_says_that_the_file_is_written(skill: Skill, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(receipt, "verify", stop)
+    code, out, err = skill("scaffold", "7", "--training", *FOR, "--into", "step.py", "--verify")
+    assert (code, out) == (130, "")
+    assert err.splitlines()[-1] == "step.py is written and not verified, next: skill scaffold --verify step.py"
 
 
 @needs_torch

@@ -54,6 +54,7 @@ def test_tools_are_read_only_and_typed() -> None:
         assert not tool.annotations.open_world_hint
         assert tool.output_schema
         assert all("description" in argument for argument in tool.input_schema["properties"].values())
+        assert tool.input_schema["additionalProperties"] is False
 
 
 def test_read_takes_what_search_returns() -> None:
@@ -131,8 +132,10 @@ def test_check_of_what_is_no_python_says_where_and_does_not_fail() -> None:
         ("check", {"source": STEP, "function": "stop"}, "did you mean `step`"),
         ("search", {"question": " "}, "empty"),
         ("search", {"question": "x" * 10**6}, "characters"),
-        ("search", {}, "question"),
-        ("search", {"question": "a", "limit": 0}, "limit"),
+        ("search", {}, "question is missing: give it"),
+        ("search", {"question": "a", "limit": 0}, "limit=0 should be greater than or equal to 1, or left out"),
+        ("search", {"question": "a", "pages": 2}, "it has no argument pages; did you mean page? it has question, limit, "),
+        ("nothing", {"a": 1}, "Unknown tool: nothing"),
         ("errors", {"log": " \n"}, "the log is empty"),
         ("errors", {"log": "\x01\x02\x03" * 99}, "binary data"),
         ("explain", {"name": "capture-unjoined"}, "nearest: capture-unjoined-work"),
@@ -145,7 +148,19 @@ def test_misuse_is_a_tool_error_that_says_what_to_change(tool: str, arguments: d
     result = _ask(lambda client: client.call_tool(tool, arguments))
     assert result.is_error
     assert says in result.content[0].text
+    assert "\n" not in result.content[0].text
     assert "Traceback" not in result.content[0].text
+
+
+def test_a_crash_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RecursionError("maximum depth\nexceeded")
+
+    monkeypatch.setattr(app, "check_text", broken)
+    result = _ask(lambda client: client.call_tool("check", {"source": STEP}))
+    assert result.is_error
+    assert "check: the server broke off (RecursionError: maximum depth), which is a fault of its own" in result.content[0].text
+    assert "\n" not in result.content[0].text
 
 
 def test_every_file_of_the_skill_is_a_resource() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cudagraph_skill import receipt
 from cudagraph_skill.scaffold import Options
-from cudagraph_skill_server import app
+from cudagraph_skill_server import app, verifying
 from mcp import Client
 
 STEP = {"workflow": "manual", "training": True, "versions": ["torch==2.11"]}
@@ -29,6 +29,13 @@ def _ask(call: Any, *allowed: Path) -> Any:
 
 def _scaffold(*allowed: Path, **arguments: Any) -> Any:
     return _ask(lambda client: client.call_tool("scaffold", arguments), *allowed)
+
+
+def _arguments(call: str) -> dict[str, Any]:
+    """Of a call that an answer ends in."""
+    parsed = ast.parse(call.replace("=true", "=True"), mode="eval").body
+    assert isinstance(parsed, ast.Call)
+    return {str(each.arg): ast.literal_eval(each.value) for each in parsed.keywords}
 
 
 def _verified(file: Path, **given: Any) -> receipt.Receipt:
@@ -50,10 +57,7 @@ def test_recommend_answers_in_text_and_as_data() -> None:
 
 def test_what_recommend_names_scaffold_takes() -> None:
     data = _ask(lambda client: client.call_tool("recommend", {"training": True, "amp": "bf16"})).structured_content
-    call = ast.parse(data["next"].replace("true", "True"), mode="eval").body
-    assert isinstance(call, ast.Call)
-    arguments = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-    assert not _scaffold(**arguments).is_error
+    assert not _scaffold(**_arguments(data["next"])).is_error
 
 
 def test_scaffold_gives_the_program_in_text_and_as_data() -> None:
@@ -78,26 +82,146 @@ def test_every_option_of_the_programs_is_an_argument() -> None:
     ("arguments", "says"),
     [
         ({}, "name a workflow: profile"),
-        ({"workflow": "manul"}, "nearest: --workflow manual"),
-        ({"workflow": "manual", "ddp": True}, "nearest: skill scaffold --workflow manual"),
-        ({**STEP, "versions": ["torch==9.9"]}, "nearest: --for torch=="),
-        ({**STEP, "amp": "fp8"}, "amp"),
+        ({"workflow": "manul"}, 'there is no workflow manul; nearest: workflow="manual"'),
+        ({"workflow": "megatron"}, 'nearest: workflow="mcore-per-layer" or workflow="mcore-full-iteration"'),
+        ({"workflow": "--workflow manual"}, "there is no workflow --workflow manual; there are profile, "),
+        ({"workflow": "manual", "ddp": True}, '`workflow="manual", ddp=true`: there are no gradients'),
+        ({"workflow": "manual", "rng": True}, "training=true and decode=true do"),
+        ({"workflow": True}, "workflow=true should be a valid string or a valid integer, or left out"),
+        ({**STEP, "versions": ["torch==9.9"]}, 'nearest: versions=["torch=='),
+        ({**STEP, "versions": "numpy==2"}, 'versions=["numpy==2"]: '),
+        ({**STEP, "versions": [1]}, "versions=[1] should be a valid string, or left out"),
+        ({**STEP, "amp": "fp32"}, "amp=\"fp32\" should be 'bf16' or 'fp16', or left out"),
+        ({**STEP, "accumulate": 1}, "accumulate=1: a step of one microbatch is a plain step, leave it out"),
+        ({**STEP, "accumulate": -1, "amp": 1}, "amp=1 should be 'bf16' or 'fp16', or left out; accumulate=-1 should be "),
+        ({**STEP, "trainig": True}, "it has no argument trainig; did you mean training? it has workflow, training, "),
         ({**STEP, "path": "step.py"}, "this server does that in no folder"),
+        ({**STEP, "path": "--force"}, "scaffold: --force may not be written"),
+        ({**STEP, "path": "a\0.py"}, 'path="a\\u0000.py": no name of a file holds a NUL; name another file'),
+        ({**STEP, "path": f"{'x' * 300}/step.py"}, "File name too long; name another file"),
+        ({**STEP, "replace": True}, "replace=true is for a file: name it with path"),
         ({**STEP, "verify": True}, "beside the program"),
         ({"path": "step.py", "verify": True}, "this server does that in no folder"),
+        ({"path": "step.py", "verify": True, "training": True}, "training without a workflow: name one, or leave that out"),
     ],
 )
-def test_misuse_is_a_tool_error_that_says_what_to_change(arguments: dict[str, Any], says: str) -> None:
+def test_misuse_is_one_sentence_in_words_of_the_tool(arguments: dict[str, Any], says: str) -> None:
     result = _scaffold(**arguments)
     assert result.is_error
-    assert says in result.content[0].text
-    assert "Traceback" not in result.content[0].text
+    (said,) = result.content
+    assert says in said.text
+    assert "\n" not in said.text
+    assert "skill scaffold" not in said.text
+    assert "http" not in said.text
 
 
-def test_a_framework_that_there_is_not_is_a_tool_error() -> None:
-    result = _ask(lambda client: client.call_tool("recommend", {"framework": "megatrn"}))
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"framework": "megatrn"}, 'framework="megatrn": did you mean megatron? there are '),
+        ({"busy": 101}, "busy=101: a share of the step"),
+        ({"shapes": "any"}, "shapes=\"any\" should be 'static', 'dynamic' or 'buckets', or left out"),
+        (
+            {"decode": True, "training": True},
+            "`training=true, decode=true`: generating token by token is inference; nearest: rec",
+        ),
+        ({"ddp": True, "training": False}, "nearest: recommend(training=false)"),
+        ({"host_read": True}, "it has no argument host_read; did you mean host_reads?"),
+    ],
+)
+def test_answers_that_cannot_be_are_one_sentence_in_words_of_the_tool(arguments: dict[str, Any], says: str) -> None:
+    result = _ask(lambda client: client.call_tool("recommend", arguments))
     assert result.is_error
-    assert "did you mean megatron?" in result.content[0].text
+    assert says in result.content[0].text
+    assert "\n" not in result.content[0].text
+    assert "--" not in result.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("of_the_command", "of_the_tools"),
+    [
+        ("skill scaffold: --into step.py: it is there: add --force", 'path="step.py": it is there: add replace=true'),
+        ("for example --into 'my dir/step.py'", 'for example path="my dir/step.py"'),
+        ("--into /a/my dir: there is no folder", "path /a/my dir: there is no folder"),
+        ("no --ddp, no --fsdp: reason", "ddp=false, fsdp=false: reason"),
+        ("--amp bf16: its layers", 'amp="bf16": its layers'),
+        ("nearest: skill recommend --busy 5 --inference", "nearest: recommend(busy=5, training=false)"),
+        ("--host-reads, --moe: that", "host_reads=true, moe=true: that"),
+        (
+            "taken for training (--inference), static shapes (--shapes)",
+            "taken for training (training=false), static shapes (shapes)",
+        ),
+        ("written for torch 2.11 (as --for says)", "written for torch 2.11 (as versions says)"),
+        ("--for asks for torch 2.6 and 2.7: a program", "versions asks for torch 2.6 and 2.7: a program"),
+        ("(`skill scaffold` says what each is for)", "(`scaffold` says what each is for)"),
+        ("name the Python that has torch with --python", "name the Python that has torch with `skill serve --python PATH`"),
+        ("in no folder (`skill serve --allow FOLDER` adds one)", "in no folder (`skill serve --allow FOLDER` adds one)"),
+        ("`torchrun --nproc-per-node 2 step.py`", "`torchrun --nproc-per-node 2 step.py`"),
+        ("/a/--force and --forceful stay", "/a/--force and --forceful stay"),
+    ],
+)
+def test_sentences_of_the_command_are_told_in_words_of_the_tools(of_the_command: str, of_the_tools: str) -> None:
+    assert verifying.in_arguments(of_the_command) == of_the_tools
+
+
+def test_the_nearest_keeps_what_was_asked_beside_the_options(tmp_path: Path) -> None:
+    asked = {"workflow": "manual", "ddp": True, "versions": "torch==2.6", "path": "new.py"}
+    said = _scaffold(tmp_path, **asked).content[0].text
+    call = 'scaffold(workflow="manual", versions=["torch==2.6"], path="new.py")'
+    assert said.endswith(f"nearest: {call}")
+    assert not _scaffold(tmp_path, **_arguments(call)).is_error
+    assert (tmp_path / "new.py").is_file()
+
+
+def test_numbers_and_single_texts_are_taken() -> None:
+    for workflow in (7, "7", "manual"):
+        data = _scaffold(workflow=workflow, versions=" torch==2.6 ").structured_content
+        assert (data["workflow"], data["versions"]) == ("manual", {"torch": "2.6"})
+    data = _scaffold(workflow=6, versions="torch==2.6, megatron-core==0.17").structured_content
+    assert data["versions"] == {"torch": "2.6", "megatron-core": "0.17"}
+
+
+@pytest.mark.parametrize("option", [{}, {"ddp": True}, {"workflow": 6}])
+def test_without_a_folder_the_next_step_is_what_the_program_says(option: dict[str, Any]) -> None:
+    data = _scaffold(**{**STEP, **option}).structured_content
+    command = data["next"].removeprefix("save it as step.py, then run: ")
+    assert f"    {command}\n" in (ast.get_docstring(ast.parse(data["program"]), clean=False) or "")
+
+
+def test_with_a_folder_the_next_call_writes_the_same_program(tmp_path: Path) -> None:
+    (tmp_path / "step.py").write_text("x = 1\n")
+    data = _scaffold(tmp_path, workflow="manual", training=True, ddp=True, versions=["torch==2.6"]).structured_content
+    written = _scaffold(tmp_path, **_arguments(data["next"]))
+    assert not written.is_error, written.content[0].text
+    path = Path(written.structured_content["path"])
+    assert path.read_text().replace(path.name, "step.py") == data["program"]
+    assert (tmp_path / "step.py").read_text() == "x = 1\n"
+
+
+def test_the_folder_itself_is_no_file(tmp_path: Path) -> None:
+    said = _scaffold(tmp_path, **STEP, path=str(tmp_path)).content[0].text
+    assert f'a file is needed, for example path="{tmp_path}/step.py"' in said
+
+
+def test_what_a_recommendation_says_is_in_words_of_the_tools() -> None:
+    for arguments in ({}, {"fp8": True, "fsdp": True, "amp": "fp16", "shapes": "dynamic", "control": True}):
+        result = _ask(lambda client, arguments=arguments: client.call_tool("recommend", arguments))
+        data = result.structured_content
+        for said in (result.content[0].text, *data["notes"], *(each["option"] for each in data["questions"])):
+            assert " --" not in f" {said}"
+    assert "shapes=KIND" in {
+        each["option"] for each in _ask(lambda client: client.call_tool("recommend", {})).structured_content["questions"]
+    }
+
+
+def test_a_crash_is_told_and_in_the_thread_of_a_verification_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise MemoryError("too\nmuch")
+
+    monkeypatch.setattr(receipt, "verify", broken)
+    said = _scaffold(tmp_path, **STEP, path="step.py", verify=True).content[0].text
+    assert "scaffold: the server broke off (MemoryError: too), which is a fault of its own" in said
+    assert "\n" not in said
 
 
 def test_it_writes_where_a_folder_is_allowed_and_replaces_when_asked(tmp_path: Path) -> None:
@@ -145,6 +269,7 @@ def test_it_verifies_what_it_wrote_and_what_is_there(tmp_path: Path, monkeypatch
     found = result.structured_content["verified"]
     assert (found["verdict"], found["command"]) == ("ok", "skill scaffold --workflow manual --training --for torch==2.11")
     assert Path(found["receipt"]) == tmp_path / "step.receipt.json"
+    assert result.structured_content["next"] == found["next"]
     assert "verified: " in result.content[0].text
     assert said == [f"{tmp_path}/step.py: parity"]
     result = _scaffold(tmp_path, path="step.py", verify=True)

@@ -1,7 +1,8 @@
-"""`python tools/recommend.py …` is `skill recommend …` from a clone that is not installed."""
+"""`python tools/recommend.py ...` is `skill recommend ...` from a clone that is not installed."""
 
 import sys
 
-from cudagraph_skill.cli import main
+import _start  # noqa: F401 - before anything that an old Python cannot read
+from cudagraph_skill.cli import launched
 
-sys.exit(main(["recommend", *sys.argv[1:]]))
+sys.exit(launched("recommend"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cudagraph_skill import __version__, findings, reading, render, scaffolding
 from cudagraph_skill.check import Options, check_paths, check_text
@@ -17,24 +18,26 @@ from cudagraph_skill.check.targets import split
 from cudagraph_skill.diagnosis import diagnose
 from cudagraph_skill.entries import Table, open_table
 from cudagraph_skill.logs import decoded
-from cudagraph_skill.model import SkillError, Steps
+from cudagraph_skill.model import SkillError, Steps, printable
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.recommend import Answers
 from cudagraph_skill.recommend import recommend as recommended
 from cudagraph_skill.search import Index, open_index
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resources import FileResource
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from cudagraph_skill_server import capturing, verifying
 from cudagraph_skill_server.capturing import Spot  # noqa: TC001 - pydantic reads the annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cudagraph_skill.model import Section
+    from mcp.server.mcpserver import Context
+    from mcp_types import InputRequiredResult, Tool
 
 INSTRUCTIONS = """\
 CUDA Graphs for PyTorch, offline: torch.cuda.graph, make_graphed_callables, torch.compile reduce-overhead, Transformer Engine,
@@ -132,7 +135,7 @@ class Fitting(BaseModel):
 
 
 class Question(BaseModel):
-    """What decides, and the option of `skill recommend` that answers it."""
+    """What decides, and the argument of `recommend` that answers it."""
 
     option: str
     asks: str
@@ -320,9 +323,9 @@ def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
         busy,
     )
     try:
-        found = recommended(answers)
+        found = verifying.recommended(recommended(answers))
     except SkillError as error:
-        raise ToolError(str(error)) from None
+        raise ToolError(verifying.in_arguments(str(error), theirs=[answers.framework])) from None
     data = Recommended(**scaffolding.recommendation_data(found, verifying.spelled))
     return _result(scaffolding.recommendation(found, verifying.spelled), data)
 
@@ -358,11 +361,81 @@ def _result(text: str, data: BaseModel) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
 
+class _Server(MCPServer[dict[str, Any]]):
+    """The SDK's own ignores arguments that a tool does not have, tells other misuse in many lines, and of a crash nothing."""
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools; their schemas say that there are no other arguments."""
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in await super().list_tools()
+        ]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[dict[str, Any], Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """What the tool returns.
+
+        Raises:
+            ToolError: it could not do what was asked; one sentence says why.
+        """
+        schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
+        _refuse_unknown(name, arguments, schemas.get(name, {}).get("properties", arguments))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except UnexpectedToolError as error:
+            raise UnexpectedToolError(f"{error}: {_crash(error.__cause__)}") from error.__cause__
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            required = schemas[name].get("required", [])
+            raise ToolError(
+                f"Error executing tool {name}: {_misfit(error.__cause__, arguments, required)}"
+            ) from error.__cause__
+
+
+def _refuse_unknown(name: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    unknown = next((each for each in arguments if each not in known), None)
+    if unknown is None:
+        return
+    near = get_close_matches(unknown, known, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ToolError(f"Error executing tool {name}: it has no argument {_short(unknown)}; {hint}it has {', '.join(known)}")
+
+
+def _misfit(error: ValidationError, arguments: Mapping[str, Any], required: Sequence[str]) -> str:
+    """Arguments that are not what they should be, each with all that it may be."""
+    said: dict[str, list[str]] = {}
+    for each in error.errors(include_url=False):
+        said.setdefault(str(each["loc"][0]), []).append(each["msg"].removeprefix("Input should be "))
+    return "; ".join(
+        f"{name}={_short(json.dumps(arguments[name]))} should be {' or '.join(dict.fromkeys(needs))}"
+        f"{'' if name in required else ', or left out'}"
+        if name in arguments
+        else f"{name} is missing: give it"
+        for name, needs in said.items()
+    )
+
+
+def _crash(error: BaseException | None) -> str:
+    while isinstance(error, BaseExceptionGroup):  # of a task group: what came first
+        error = error.exceptions[0]
+    said = printable(str(error).partition("\n")[0])[:200]
+    return (
+        f"the server broke off ({type(error).__name__}{': ' * bool(said)}{said}), which is a fault of its own: "
+        "report it with the traceback on its stderr, and go on without this call"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
 def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
     """The server with all tools and resources, not yet connected to anything; it runs and writes in `allowed` folders only."""
     root = skill_root()
     captures = capturing.Captures(python, allowed, STEPS)
-    server = MCPServer(
+    server = _Server(
         name="cuda-graphs",
         title="CUDA Graphs for PyTorch",
         version=__version__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from contextlib import asynccontextmanager, suppress
@@ -188,13 +189,26 @@ class Captures:
         return found, folder
 
     def places(self, path: str) -> list[str]:
-        """Where a path may lie: as it stands, and below each allowed folder."""
-        return [path, *(os.path.join(folder, path) for folder in self.allowed)]  # noqa: PTH118 - strings
+        """Where a path may lie: as it stands, and below each allowed folder.
+
+        Raises:
+            SkillError: nothing can have such a name, or it cannot be looked at.
+        """
+        found = [path, *(os.path.join(folder, path) for folder in self.allowed)]  # noqa: PTH118 - strings
+        for each in found:
+            try:
+                os.lstat(each)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except (OSError, ValueError) as error:  # too long for a name, or NULs in it
+                why = error.strerror if isinstance(error, OSError) else "no name of a file holds a NUL"
+                raise SkillError(f"path={json.dumps(path[:60])}: {why}; name another file") from None
+        return found
 
     def folder_of(self, file: str) -> str | None:
-        """The allowed folder that a file lies in, links followed."""
-        real = os.path.realpath(file)
-        return next((each for each in self.allowed if real.startswith(each.rstrip(os.sep) + os.sep)), None)
+        """The allowed folder that a file lies in, or that it is, links followed."""
+        real = os.path.join(os.path.realpath(file), "")  # noqa: PTH118 - strings; both end in a slash
+        return next((each for each in self.allowed if real.startswith(os.path.join(each, ""))), None)  # noqa: PTH118
 
 
 def _there(target: str) -> bool:

@@ -6,7 +6,6 @@ import argparse
 import difflib
 import io
 import os
-import shlex
 import sys
 import threading
 from functools import cache
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
-from cudagraph_skill.model import Report, SkillError, Steps, printable
+from cudagraph_skill.model import Report, SkillError, Steps, operand, printable, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
+    from cudagraph_skill.programs import Program
     from cudagraph_skill.search import Index
 
 EXIT_CODES = """\
@@ -57,31 +57,29 @@ class _Parser(argparse.ArgumentParser):
         raise SkillError(f"{self.prog}: {message}; see `{self.prog} --help`")
 
 
-def _count(text: str) -> int:
+def _at_least(least: int, text: str, why: str = "") -> int:
     number = int(text[:9])
-    if number < 1 or len(text) > 6:
-        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be 1 or more and at most 999999")
+    if number < least or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be {least} or more and at most 999999{why}")
     return number
+
+
+def _count(text: str) -> int:
+    return _at_least(1, text)
 
 
 def _number(text: str) -> int:
-    number = int(text[:9])
-    if number < 0 or len(text) > 6:
-        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be 0 or more and at most 999999")
-    return number
+    return _at_least(0, text)
+
+
+def _several(text: str) -> int:
+    return _at_least(2, text, ": a step of one microbatch is a plain step, leave it out")
 
 
 def _positive(text: str) -> float:
     number = float(text[:20])
     if not 0 < number < 1e6:
         raise argparse.ArgumentTypeError(f"is {text[:20]}, it must be above 0 and below a million")
-    return number
-
-
-def _several(text: str) -> int:
-    number = _count(text)
-    if number < 2:
-        raise argparse.ArgumentTypeError("is 1: a step of one microbatch is a plain step, leave it out")
     return number
 
 
@@ -480,16 +478,18 @@ def _scaffold(args: argparse.Namespace) -> int:
     wanted = programs.options(asked)
     if args.into is not None:
         programs.writable(args.into, args.force)
+    if args.verify is not None:
+        from cudagraph_skill import receipt
+
+        receipt.place(Path(args.into))  # what stands in its way is said before anything is written
     versions = [each for text in args.versions or () for each in text.split(",")]
     program = programs.write(wanted, versions, args.python or "", args.into or "")
     if args.into is not None:
         programs.save(program.text, args.into, args.force)
-    own = f"{_program('scaffold')} {program.command}"
+    own = f"{_program('scaffold')} {program.command}{_by_python(args)}"
     step = f"{own} --into step.py" if args.into is None else _verifying(args)
     if args.verify is not None:
-        for note in scaffolding.notes(program, args.into):
-            _say(note)
-        return _verify(args, args.into, f"skill scaffold {program.command}", scaffolding.program_data(program, args.into, step))
+        return _verify_written(args, program, step)
     if args.json:
         print(scaffolding.as_json(scaffolding.program_data(program, args.into or "", step)))
         return 0
@@ -509,9 +509,13 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
             f"skill scaffold: {args.name} and --workflow {args.workflow} both name a workflow: leave one of them out"
         )
     asked = {"workflow": args.name or args.workflow, **{name: getattr(args, name) for name in (*_WISHES, "inference")}}
-    given = next((name for name in (*_WISHES, "inference", "versions", "into") if getattr(args, name)), None)
-    if given and not asked["workflow"]:
-        option = "for" if given == "versions" else given
+    given = next((name for name in (*_WISHES, "inference", "versions", "into", "force") if getattr(args, name)), "")
+    option = "for" if given == "versions" else given
+    if given and args.verify and not asked["workflow"]:
+        raise SkillError(
+            f"skill scaffold: --verify {args.verify} runs a program that is there, as it stands: leave out --{option}"
+        )
+    if given not in ("", "force") and not asked["workflow"]:
         raise SkillError(
             f"skill scaffold: --{option} is given, but no workflow: `skill scaffold` lists them, `skill recommend` names one"
         )
@@ -520,7 +524,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
     if args.verify and asked["workflow"]:
         raise SkillError(
             f"skill scaffold: --verify {args.verify} is for a program that is there; to write one and verify it: "
-            f"--into {shlex.quote(args.verify)} --verify"
+            f"--into {operand(args.verify)} --verify"
         )
     if args.verify == "" and args.into is None:
         raise SkillError(
@@ -542,8 +546,27 @@ def _listing(args: argparse.Namespace) -> int:
 
 def _verifying(args: argparse.Namespace) -> str:
     """The command that verifies what was written."""
-    python = f" --python {shlex.quote(args.python)}" if args.python else ""
-    return f"{_program('scaffold')} --verify {shlex.quote(args.into)}{python}"
+    return f"{_program('scaffold')} --verify {operand(args.into)}{_by_python(args)}"
+
+
+def _by_python(args: argparse.Namespace) -> str:
+    return f" --python {operand(args.python)}" if args.python else ""
+
+
+def _verify_written(args: argparse.Namespace, program: Program, step: str) -> int:
+    """Verify what this call has written; where that cannot begin, the file and the way on are named."""
+    from cudagraph_skill import scaffolding
+
+    for note in scaffolding.notes(program, args.into):
+        _say(note)
+    try:
+        return _verify(args, args.into, f"skill scaffold {program.command}", scaffolding.program_data(program, args.into, step))
+    except SkillError as error:
+        again = step if args.python or "--python" not in str(error) else f"{step} --python PYTHON"
+        raise SkillError(f"{error}; {args.into} is written, next: {again}", error.exit_code) from None
+    except KeyboardInterrupt:
+        _say(f"{args.into} is written and not verified, next: {step}")
+        raise
 
 
 def _verify(args: argparse.Namespace, file: str, command: str = "", written: dict[str, Any] | None = None) -> int:
@@ -719,18 +742,18 @@ def _mended(args: argparse.Namespace, report: Report, pasted: bytes | None) -> t
 
 def _steps(args: argparse.Namespace) -> Steps:
     """Next commands for the program and the options that this call was made with."""
-    own = f" --corpus {shlex.quote(str(args.corpus))}" if getattr(args, "corpus", None) else ""
-    again = " ".join(shlex.quote(part) for part in getattr(args, "question", ()))
+    own = f" --corpus {operand(str(args.corpus))}" if getattr(args, "corpus", None) else ""
+    again = " ".join(map(quoted, getattr(args, "question", ())))
     if args.command == "search":
         again += f" --limit {args.limit}" if args.limit != 3 else ""
         again += f" --max-tokens {args.max_tokens}" if args.max_tokens else ""
         again += " --full" if args.full else ""
     return Steps(
-        read=lambda ref: f"{_program('read')} {shlex.quote(ref)}{own}",
+        read=lambda ref: f"{_program('read')} {operand(ref)}{own}",
         turn=lambda page: f"{_program('search')} {again} --page {page}{own}",
-        ask=lambda question: f"{_program('search')} {shlex.quote(question)}",
-        explain=lambda name: f"{_program('explain')} {shlex.quote(name)}",
-        check=lambda target: f"{_program('check')} {shlex.quote(target)}",
+        ask=lambda question: f"{_program('search')} {quoted(question)}",
+        explain=lambda name: f"{_program('explain')} {quoted(name)}",
+        check=lambda target: f"{_program('check')} {operand(target)}",
     )
 
 
@@ -740,9 +763,9 @@ def _program(command: str) -> str:
     if called.parts[-2:] == ("cudagraph_skill", "__main__.py"):
         return f"python -m cudagraph_skill {command}"
     if called.suffix == ".py" and (called.parent / "cudagraph_skill").is_dir():
-        return f"python {called.with_name(command)}.py"
+        return f"python {operand(f'{called.with_name(command)}.py')}"
     if called.name == "skill" and _first_on_path("skill") != sys.argv[0]:  # procps has a program of that name
-        return f"{shlex.quote(sys.argv[0])} {command}"
+        return f"{quoted(sys.argv[0])} {command}"
     return f"skill {command}"
 
 
@@ -778,7 +801,7 @@ def _known(opened: Callable[[Path], _T]) -> _T:
     except ModuleNotFoundError as error:
         raise SkillError(
             f"this needs the package {error.name}, which {sys.executable} does not have: run "
-            f"`pip install whoosh markdown-it-py pyyaml`, or grep -rni 'WORD' {root}/references",
+            f"`pip install whoosh markdown-it-py pyyaml`, or grep -rni 'WORD' {quoted(str(root / 'references'))}",
             3,
         ) from None
 
@@ -825,7 +848,10 @@ def _say(sentence: str) -> None:
     """One message on stderr. What a user typed may stand in it, so nothing in it can steer the terminal."""
     if sys.stderr is None:  # print() would take stdout instead
         return
-    print("\n".join(map(printable, sentence.split("\n"))), file=sys.stderr)
+    try:
+        print("\n".join(map(printable, sentence.split("\n"))), file=sys.stderr)
+    except OSError:  # a full disk, or a reader that has gone: there is nobody to tell
+        _leave_quietly(sys.stderr)
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -872,6 +898,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see EXIT_CODES); never a traceback for what a user can cause."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
+        return _answered(arguments)
+    except BrokenPipeError:  # the reader (head, less) has gone: nothing more to say
+        _leave_quietly(sys.stdout)
+        return 0
+    except OSError as error:
+        _say(f"{error.strerror}: {error.filename or 'standard output'}")
+        _leave_quietly(sys.stdout)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+
+
+def launched(command: str) -> int:
+    """What a launcher does: one command, with the arguments of the launcher."""
+    return main([command, *sys.argv[1:]])
+
+
+def _answered(arguments: Sequence[str]) -> int:
+    """Run one command; a refusal goes to stderr, and to stdout for those who asked for JSON."""
+    try:
         args = _parsed(arguments)
         run: Callable[[argparse.Namespace], int] | None = getattr(args, "run", None)
         if run is None:
@@ -880,10 +926,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # a terminal that knows ASCII only still gets the answer
-        code = run(args)
-        if sys.stdout:
-            sys.stdout.flush()
-        return code
+        return run(args)
     except SkillError as error:
         _say(str(error))
         ours, _ = _divided(arguments)
@@ -892,20 +935,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(render.error_json(str(error)))
         return error.exit_code
-    except BrokenPipeError:  # the reader (head, less) has gone: nothing more to say
-        _leave_quietly()
-        return 0
-    except OSError as error:
-        _say(f"{error.strerror}: {error.filename or 'standard output'}")
-        _leave_quietly()
-        return 3
-    except KeyboardInterrupt:
-        return 130
+    finally:  # also after --help; what cannot be written is seen here, not by Python at its exit
+        if sys.stdout:
+            sys.stdout.flush()
 
 
-def _leave_quietly() -> None:
-    """What is left in stdout's buffer cannot be written; Python would complain about it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _leave_quietly(stream: TextIO | None) -> None:
+    """What is left in the buffer cannot be written; Python would complain about it at exit."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from cudagraph_skill import running
 from cudagraph_skill.model import SkillError
 
 DEADLINE = 20.0  # seconds; it takes 0.05 from a warm disk
@@ -38,16 +38,16 @@ def releases(python: str) -> dict[str, str]:
     Raises:
         SkillError: the interpreter cannot be started, or does not answer (exit code 3).
     """
-    command = [_whole(python), "-c", _ASK % _NAMES]
+    command = [running.interpreter(python), "-"]  # not -c: what is no Python would complain about the whole question
     try:
-        # In the root folder, because -c looks for modules in the current one first, and there may be a json.py.
+        # In the root folder, because - looks for modules in the current one first, and there may be a json.py.
         process = subprocess.Popen(
-            command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
+            command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
     except OSError as error:
         raise SkillError(f"{python}: {error.strerror}; name the Python that has torch with --python", 3) from None
     try:
-        out, err = process.communicate(timeout=DEADLINE)
+        out, err = process.communicate((_ASK % _NAMES).encode(), timeout=DEADLINE)
     except subprocess.TimeoutExpired:
         raise SkillError(
             f"{python} did not say within {DEADLINE:g} s which torch it has; name another with --python", 3
@@ -64,16 +64,12 @@ def releases(python: str) -> dict[str, str]:
     )
 
 
-def _whole(python: str) -> str:
-    """`python` as it is found from any folder; a link stays one, because a virtual environment is known by it."""
-    return str(Path(python).expanduser().absolute()) if "/" in python else python
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Nothing that the interpreter started stays."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for pipe in (process.stdout, process.stderr):
+    for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
-            pipe.close()
+            with suppress(OSError):  # of the question, which it may not have read
+                pipe.close()

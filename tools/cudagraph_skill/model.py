@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +21,23 @@ class SkillError(Exception):
 def printable(text: str) -> str:
     """`text` with nothing in it that steers a terminal; a newline is not printable either."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def quoted(text: str) -> str:
+    """`text` as one word of a command to paste, with nothing in it that steers a terminal."""
+    return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(char: str) -> str:
+    """As it is written in `$'…'`."""
+    if char.isprintable() and char not in "\\'":
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+def operand(file: str) -> str:
+    """A file as an argument of a command to paste; with a dash in front it would be an option."""
+    return quoted(f"./{file}" if file.startswith("-") else file)
 
 
 class Section(NamedTuple):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import shlex
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import installed, running, scaffold
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, operand, quoted
 from cudagraph_skill.scaffold import WORKFLOWS, Options
 
 if TYPE_CHECKING:
@@ -32,13 +31,17 @@ _PLAIN = re.compile(r"[\w./+-]{1,60}")  # a file name that may stand in the prog
 
 
 class Program(NamedTuple):
-    """A program: `written_for` says which versions, and how they were found; `command` are the arguments that make it again."""
+    """A program: `written_for` says which versions, and how they were found; `command` are the arguments that make it again.
+
+    `unused` are versions that were asked for, of packages that the program does not use.
+    """
 
     options: Options
     versions: dict[str, str]
     written_for: str
     text: str
     command: str
+    unused: tuple[str, ...] = ()
 
 
 def workflow(text: str) -> str:
@@ -84,15 +87,17 @@ def write(wanted: Options, versions: Sequence[str], python: str, file: str = "")
     """
     needed = _needed(wanted)
     named = scaffold.versions(versions, {})  # what is wrong with --for is said before anything is started
-    said = [each for each in needed if any(_package(text) == each for text in versions)]
+    unused = tuple(each for each in versions if _package(each) not in needed)
+    used = [each for each in versions if each not in unused]
+    said = [each for each in needed if any(_package(text) == each for text in used)]
     found, where = ({}, "") if len(said) == len(needed) else _found(python)
     at_hand = {name: version for name, version in found.items() if name in needed and name not in said}
     chosen = scaffold.versions(versions, at_hand) if at_hand else named
     releases = {name.replace("_", "-"): "{}.{}".format(*getattr(chosen, name)) for name in needed}
     sources = [_source(each in said, each in at_hand, where) for each in needed]
     text = scaffold.program(wanted, chosen, shown(file))
-    again = " ".join([scaffold.spelled(wanted), *(f"--for {shlex.quote(each)}" for each in versions)])
-    return Program(wanted, releases, _written_for(releases, sources), text, again)
+    again = " ".join([scaffold.spelled(wanted), *(f"--for {quoted(each)}" for each in used)])
+    return Program(wanted, releases, _written_for(releases, sources), text, again, unused)
 
 
 def _needed(wanted: Options) -> list[str]:
@@ -139,9 +144,12 @@ def shown(file: str) -> str:
 
 
 def processes(text: str) -> int:
-    """How many processes a program is for: as its docstring gives torchrun, else two where it starts a process group."""
+    """How many processes a program is for: as its docstring gives torchrun, else two where it starts a process group.
+
+    One that can start a group of one does so without torchrun, as those of Megatron do.
+    """
     found = re.search(r"--nproc[-_]per[-_]node[ =](\d{1,3})\b", text)
-    if "init_process_group" not in text:
+    if "init_process_group" not in text or (not found and re.search(r"\bworld_size=1\b", text)):
         return 1
     return max(1, int(found[1])) if found else 2
 
@@ -169,14 +177,16 @@ def writable(file: str, force: bool) -> Path:
 def _obstacle(file: str, path: Path, force: bool) -> str:
     """Why nothing may be written there, and what to change; "" if it may."""
     if not file or path.is_dir():
-        return f"a file is needed, for example --into {shlex.quote(str(path / 'step.py'))}"
+        return f"a file is needed, for example --into {operand(str(path / 'step.py'))}"
+    if path.suffix != ".py":
+        return f"Python imports files whose name ends in .py; for example --into {operand(str(path.with_suffix('.py')))}"
     if path.stem in sys.stdlib_module_names or path.stem in _IMPORTED:
-        other = shlex.quote(str(path.with_name(f"my_{path.stem}.py")))
+        other = operand(str(path.with_name(f"my_{path.stem}.py")))
         return f"Python would import it in place of the module {path.stem}; name it otherwise, for example {other}"
     if not path.parent.is_dir():
         if os.path.lexists(path.parent):
             return f"{path.parent} is no folder; name one that is"
-        return f"there is no folder {path.parent}: make it first, `mkdir -p {shlex.quote(str(path.parent))}`"
+        return f"there is no folder {path.parent}: make it first, `mkdir -p {operand(str(path.parent))}`"
     return _occupied(path, force)
 
 

@@ -7,12 +7,16 @@ import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
 import time
 from contextlib import suppress
+from importlib.util import decode_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill import running
+from cudagraph_skill.check.source import parsed, read_source
 from cudagraph_skill.gpu import once
 from cudagraph_skill.gpu.verify import CHECKS
 from cudagraph_skill.model import SkillError, printable
@@ -22,10 +26,13 @@ if TYPE_CHECKING:
 
 _GUEST = Path(once.__file__).with_name("verify.py")
 _NEEDED = ("main", *CHECKS)
+_LARGEST = 16 << 20  # bytes of a program, or of a receipt
+_LATE = "did not end within"  # how `once.run` begins to say that the deadline came
 _LOG = 6000  # characters of the output that a receipt keeps
 _LONG = 300  # characters of an error that are repeated
 _LEAST = 30.0  # seconds that the eager way has after a failure, however late that came
 _FINDINGS = 3  # of the static check that are named
+_KNOWN_BY = {"verdict", "report", "machine", "digest"}  # keys by which a receipt is known, whichever version wrote it
 
 
 class Receipt(NamedTuple):
@@ -62,9 +69,11 @@ def verify(  # noqa: PLR0913 - what to run, and who listens
     """Run the program's checks in `python`; where one fails, find out whether its eager way works, and what may be the cause.
 
     Raises:
-        SkillError: the file is no such program (exit code 2), the machine lacks something (3), or it was cancelled.
+        SkillError: the file is no such program, or its receipt would replace another file (exit code 2), the machine lacks
+            something (3), or it was cancelled.
     """
     text = program_text(file)
+    place(file)
 
     def guest(seconds: float, *flags: str) -> once.Run:
         return run_guest(
@@ -76,7 +85,7 @@ def verify(  # noqa: PLR0913 - what to run, and who listens
     raise_if_lacking(ran, python)
     found = received(file, text, ran, command)
     failed = next((each for each in ran.events if each["event"] == "failed"), {})
-    if found.verdict == "ok" or failed.get("check") == "import" or not {"prepare", "batches"} <= bound(ast.parse(text)):
+    if found.verdict == "ok" or failed.get("check") == "import" or not {"prepare", "batches"} <= bound(_tree(text)):
         return found
     eager = guest(max(_LEAST, deadline - (time.monotonic() - start)), "--eager")
     return explained(found, eager, text, ran.output, file)
@@ -103,7 +112,7 @@ def run_guest(  # noqa: PLR0913 - as above
         if on_progress and event["event"] == "began":
             on_progress(f"{file}: {event['check']}")
 
-    interpreter = str(Path(python).expanduser().absolute()) if "/" in python else python
+    interpreter = running.interpreter(python)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.jsonl")
         command = [interpreter, str(_GUEST), str(file), "--report", str(report), "--processes", str(processes), *flags]
@@ -122,16 +131,13 @@ def program_text(file: Path) -> str:
     Raises:
         SkillError: it cannot be read, is no Python, or lacks a function that is needed.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-    except OSError as error:
-        raise SkillError(f"{file}: {error.strerror}; name a program that `skill scaffold` wrote") from None
-    except SyntaxError as error:
-        raise SkillError(f"{file}:{error.lineno}: {printable(error.msg)}: this is no Python, so nothing was run") from None
-    except ValueError as error:
-        raise SkillError(f"{file}: {printable(str(error))}: this is no Python, so nothing was run") from None
-    there = bound(tree)
+    data = _bytes(file)
+    if file.suffix != ".py":
+        raise SkillError(f"{file}: Python imports files whose name ends in .py: rename it")
+    source = read_source(str(file), _decoded(file, data))
+    if source.tree is None:
+        raise SkillError(f"{source.problem}; nothing was run")
+    there = bound(source.tree)
     missing = [name for name in _NEEDED if name not in there]
     if missing and "*" not in there:
         needed, lacks = (_listed([f"{each}()" for each in names]) for names in (_NEEDED, missing))
@@ -139,7 +145,45 @@ def program_text(file: Path) -> str:
             f"{file} cannot be verified: it has no {lacks}; a program needs {needed}, of which main() calls the others, "
             "as those of `skill scaffold` do"
         )
-    return text
+    return source.text
+
+
+def _bytes(file: Path) -> bytes:
+    """What stands in a file of sane size.
+
+    Raises:
+        SkillError: it cannot be read, or is a folder, a device, a pipe, or too large.
+    """
+    try:
+        mode = file.stat().st_mode  # asked first: opening a pipe waits for whoever writes into it
+        if stat.S_ISREG(mode):
+            with file.open("rb") as opened:
+                data = opened.read(_LARGEST + 1)
+            if len(data) <= _LARGEST:
+                return data
+            why = f"it has more than {_LARGEST >> 20} MiB"
+        else:
+            why = "that is a folder" if stat.S_ISDIR(mode) else "that is no regular file"
+    except OSError as error:
+        why = f"{error.strerror}"
+    raise SkillError(f"{file}: {why}; name a program that `skill scaffold` wrote")
+
+
+def _decoded(file: Path, data: bytes) -> str:
+    """Source as Python decodes it: by its byte order mark, or as a comment in its first lines says, else as UTF-8."""
+    try:
+        return decode_source(data)
+    except (SyntaxError, ValueError, LookupError) as error:
+        raise SkillError(
+            f"{file}: {printable(str(error))}: save it as UTF-8, or name its encoding in its first line, `# coding: latin-1`"
+        ) from None
+
+
+def _tree(text: str) -> ast.Module:
+    """The syntax of a text that `program_text` gave."""
+    tree, _ = parsed(text)
+    assert tree is not None
+    return tree
 
 
 def bound(tree: ast.Module) -> set[str]:
@@ -186,6 +230,8 @@ def raise_if_lacking(ran: once.Run, python: str) -> None:
     last = (ran.output.strip().splitlines() or [""])[-1].strip()
     how = f"it {ran.ended or 'ended'}{', saying: ' + printable(last)[:_LONG] if last else ''}"
     came = "did not get through `import torch`" if "started" in kinds else "did not run our file"
+    if ran.ended.startswith(_LATE):
+        raise SkillError(f"{python} {came} in time ({how}): give it longer with --deadline", 3)
     raise SkillError(f"{python} {came} ({how}): name a Python 3.10 or newer that has torch with --python", 3)
 
 
@@ -308,14 +354,14 @@ def _static(file: Path) -> list[str]:
 
 def fallback(name: str, text: str, steps: int) -> str:
     """Where the program's eager way is, in the words of its `prepare`; "" where that is no function of the file."""
-    tree = ast.parse(text)
+    tree = _tree(text)
     own = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
     prepare = own.get("prepare")
     if not isinstance(prepare, ast.FunctionDef) or not prepare.args.args:
         return ""
     how = prepare.args.args[0].arg
     eager, graph = (
-        [each for each in dict.fromkeys(_block(prepare.body, how, way)[0]) if each in own and each != "batches"]
+        [each for each in dict.fromkeys(_calls(prepare.body, how, way)) if each in own and each != "batches"]
         for way in ("eager", "graph")
     )
     only = [f"{each} (line {own[each].lineno})" for each in graph if each not in eager]
@@ -327,34 +373,42 @@ def fallback(name: str, text: str, steps: int) -> str:
     return f'prepare("eager") ({name}:{prepare.lineno}) runs without a graph, and ran {steps} steps here{instead}'
 
 
-def _block(statements: Sequence[ast.stmt], how: str, way: str) -> tuple[list[str], bool]:
-    """Names that are called where the argument `how` is `way`, and whether the function ends there."""
+def _calls(statements: Sequence[ast.stmt], how: str, way: str) -> list[str]:
+    """Names that are called, in their order, where the argument `how` is `way`; up to the end of the function."""
     found: list[str] = []
-    for each in statements:
+    waiting = list(reversed(statements))
+    while waiting:
+        each = waiting.pop()
         known = _truth(each.test, how, way) if isinstance(each, ast.If) else None
         if isinstance(each, ast.If) and known is not None:
-            names, ended = _block(each.body if known else each.orelse, how, way)
-        else:
-            names, ended = _called(each, how, way), isinstance(each, ast.Return | ast.Raise)
-        found += names
-        if ended:
-            return found, True
-    return found, False
+            waiting += reversed(each.body if known else each.orelse)
+            continue
+        found += _called(each, how, way)
+        if isinstance(each, ast.Return | ast.Raise):
+            break
+    return found
 
 
 def _called(node: ast.AST, how: str, way: str) -> list[str]:
-    known = _truth(node.test, how, way) if isinstance(node, ast.IfExp) else None
-    if isinstance(node, ast.IfExp) and known is not None:
-        return _called(node.body if known else node.orelse, how, way)
-    found = [node.func.id] if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else []
-    return found + [name for child in ast.iter_child_nodes(node) for name in _called(child, how, way)]
+    found: list[str] = []
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        known = _truth(each.test, how, way) if isinstance(each, ast.IfExp) else None
+        if isinstance(each, ast.IfExp) and known is not None:
+            waiting.append(each.body if known else each.orelse)
+            continue
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            found.append(each.func.id)
+        waiting += reversed(list(ast.iter_child_nodes(each)))
+    return found
 
 
 def _truth(test: ast.expr, how: str, way: str) -> bool | None:
     """What a comparison of `how` with constants gives; None for any other expression."""
     if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == how and len(test.ops) == 1):
         return None
-    with suppress(ValueError):
+    with suppress(ValueError, TypeError):
         other = ast.literal_eval(test.comparators[0])
         match test.ops[0]:
             case ast.Eq():
@@ -371,20 +425,38 @@ def _truth(test: ast.expr, how: str, way: str) -> bool | None:
 # The file -------------------------------------------------------------------------------------------------------------
 
 
-def path_for(file: Path) -> Path:
-    """Where the receipt of a program lies: step.receipt.json beside step.py."""
-    return file.with_name(f"{file.stem}.receipt.json")
+def place(file: Path) -> Path:
+    """Where the receipt of a program lies: step.receipt.json beside step.py.
+
+    Raises:
+        SkillError: something else lies there.
+    """
+    path = file.with_name(f"{file.stem}.receipt.json")
+    if os.path.lexists(path) and not _is_receipt(path):
+        raise SkillError(
+            f"{path} is no receipt and stays as it is: move it away, or rename {file.name}, whose receipt would go there"
+        )
+    return path
+
+
+def _is_receipt(path: Path) -> bool:
+    try:
+        found = json.loads(_bytes(path))
+    except (SkillError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and set(found) >= _KNOWN_BY
 
 
 def write(receipt: Receipt, file: Path) -> Path:
     """Write the receipt beside the program.
 
     Raises:
-        SkillError: that cannot be done.
+        SkillError: that cannot be done, or would replace what is no receipt.
     """
-    path = path_for(file)
+    path = place(file)
     try:
-        path.write_text(json.dumps(receipt._asdict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(receipt._asdict(), indent=1, ensure_ascii=False) + "\n"
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name of a file may hold what is no text
     except OSError as error:
         raise SkillError(f"{path}: {error.strerror}; the receipt is written beside the program") from None
     return path

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.model import SkillError
-from cudagraph_skill.scaffold import BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, PLAIN, RULES, Options
+from cudagraph_skill.scaffold import ALWAYS_TRAIN, BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, PLAIN, RULES, SHAPES, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 BUSY = 95.0  # percent of the step: above it a graph removes nothing worth having
 FRAMEWORKS = ("pytorch", "transformer-engine", "megatron", "megatron-bridge")
 KINDS = ("static", "dynamic", "buckets")
+_BY_HAND = ("manual", "manual-over-compile")  # the programs that capture a whole step, or its parts, without a library
 _ALSO = {
     "torch": "pytorch",
     "te": "transformer-engine",
@@ -101,9 +102,16 @@ def _changing(a: Answers) -> bool:
 
 
 def _trains(a: Answers) -> bool:
+    """As said, else as the other answers suggest: what only a training has, or libraries that are there for it."""
     if a.training is None:
-        return not a.decode and (a.ddp or a.fsdp or a.pp or a.control)
+        suggested = a.ddp or a.fsdp or a.pp or a.control or a.fp8 or a.framework not in ("", "pytorch")
+        return suggested and not a.decode
     return a.training
+
+
+def _infers(a: Answers) -> bool:
+    """It was said to be inference."""
+    return a.training is False or a.decode
 
 
 def _by_hand(a: Answers) -> bool:
@@ -122,7 +130,7 @@ _FLOW = [
         "The GPU is busy nearly all of the time: graphs will not help, faster kernels will. Check that figure first.",
     ),
     _Branch(
-        lambda a: _megatron(a) and (a.training is False or a.decode),
+        lambda a: _megatron(a) and _infers(a),
         "mcore-per-layer",
         "Megatron-Core graphs inference with `cuda_graph_impl` local, layer by layer.",
     ),
@@ -152,6 +160,12 @@ _FLOW = [
         "A pipeline runs several microbatches forward and backward in turns; Transformer Engine's capture keeps that order.",
     ),
     _Branch(
+        lambda a: a.fsdp and (_stuck(a) or _changing(a)),
+        "",
+        "FSDP2 leaves no way to split the step: it gathers weights anew in each, which rules out reduce-overhead, and its "
+        "hooks rule out make_graphed_callables. So all of it is one graph.",
+    ),
+    _Branch(
         lambda a: (_stuck(a) or _changing(a)) and not _by_hand(a),
         "reduce-overhead",
         "The step is not the same for every replay, so the compiler splits it, and captures what can be, for each shape.",
@@ -159,19 +173,8 @@ _FLOW = [
     _Branch(
         lambda a: a.decode,
         "",
-        "Every token is the same step on a KV cache of fixed size; values are read on the host between replays only.",
+        "Every token is the same step on a KV cache of fixed size; the host may read values between replays only.",
         "decode",
-    ),
-    _Branch(
-        lambda a: _stuck(a) and a.fsdp,
-        "manual",
-        "FSDP2's hooks rule out make_graphed_callables, and a backward through several graphs by hand needs it: "
-        "take what reads values out of the step first, and then capture all of it.",
-    ),
-    _Branch(
-        lambda a: _changing(a) and a.fsdp,
-        "manual",
-        "FSDP2's hooks rule out make_graphed_callables: capture the step at its commonest shape, the others run eagerly.",
     ),
     _Branch(
         lambda a: _trains(a) and (_stuck(a) or _changing(a)),
@@ -190,6 +193,74 @@ _FLOW = [
 ]
 
 
+class _Remark(NamedTuple):
+    """What becomes of answers (one of the fields `on`) that the program does not simply have, where `fits`."""
+
+    on: tuple[str, ...]
+    fits: Callable[[Answers, Options], bool]
+    text: str
+
+
+def _in_parts(a: Answers, o: Options) -> bool:
+    """Parts of the step are graphs of one shape each, and the reason for the workflow does not say so."""
+    return o.workflow in ("transformer-engine", "make-graphed-callables") or (o.workflow == "mcore-per-layer" and _infers(a))
+
+
+_STAGES = "the program has one stage; for several see references/api-te-megatron.md#"
+_REMARKS = [
+    _Remark(
+        ("training", "decode"),
+        lambda a, o: o.training and _infers(a),
+        "the program trains: take from it how the layers are graphed (references/api-te-megatron.md has inference)",
+    ),
+    _Remark(
+        ("framework",),
+        lambda a, o: a.framework == "pytorch" and o.workflow == "transformer-engine",
+        "PyTorch alone has no such capture; Transformer Engine is a package beside it, and captures modules of PyTorch too",
+    ),
+    _Remark(
+        ("control",),
+        lambda _, o: o.workflow == "make-graphed-callables",
+        "the optimizer stays eager: only a graph of the whole step can have it, which needs one shape and no host reads",
+    ),
+    _Remark(
+        ("control",),
+        lambda _, o: o.workflow in ALWAYS_TRAIN,
+        "the capture is the library's own, and leaves an optimizer eager",
+    ),
+    _Remark(
+        ("host_reads", "moe"),
+        lambda _, o: o.workflow in _BY_HAND and not o.partial,
+        "that has to move out of the step first: a graph of all of it cannot hold what the host decides",
+    ),
+    _Remark(
+        ("host_reads", "moe"),
+        lambda a, o: _in_parts(a, o) and not o.partial,
+        "that has to stay outside the layers that are graphed, and runs eagerly",
+    ),
+    _Remark(
+        ("shapes",),
+        lambda a, o: a.shapes != "static" and o.decode and o.workflow in _BY_HAND,
+        "a step is one token of each sequence, whose shape no prompt changes; another batch size needs a graph of its own",
+    ),
+    _Remark(
+        ("shapes",),
+        lambda a, o: a.shapes != "static" and not (o.buckets or o.decode) and (o.workflow in _BY_HAND or _in_parts(a, o)),
+        "a graph has one shape: pad the inputs to it, capture one for each size, or run rare sizes eagerly",
+    ),
+    _Remark(
+        ("pp",),
+        lambda _, o: o.workflow == "transformer-engine",
+        f"{_STAGES}te-pipeline-parallelism-in-a-custom-loop-one-graph-per-microbatch",
+    ),
+    _Remark(
+        ("pp",),
+        lambda a, o: _megatron(a) and o.workflow != "profile",
+        f"{_STAGES}pipeline-and-virtual-pipeline-parallelism-how-many-graphs-what-must-stay-constant",
+    ),
+]
+
+
 class _Other(NamedTuple):
     """Another workflow, where `fits`, with when to take it."""
 
@@ -199,14 +270,28 @@ class _Other(NamedTuple):
     partial: bool = False
 
 
+def _is_plain(a: Answers) -> bool:
+    """Nothing that was said keeps a whole step from being one graph of PyTorch alone."""
+    return not (a.fp8 or a.pp or _stuck(a) or _changing(a))
+
+
 _UNSURE = "before anything else, if it is not known what the GPU waits for"
+_PLAIN_STEP = "without FP8 and without a pipeline"
 _HOW = {
     "manual": " Captured by hand, with the optimizer in it where there is one.",
     "manual-over-compile": " Compiled first, it is the best measured speed.",
 }
 _COMPILED = _Other("manual-over-compile", "where the model may be compiled: the best measured speed")
 _QUICK = _Other("reduce-overhead", "for a quick try, and where graph breaks are expected", lambda a: not _by_hand(a))
-_MODEL = _Other("make-graphed-callables", "when loss or optimizer cannot be in the graph", _trains)
+_MODEL = _Other(
+    "make-graphed-callables", "when loss or optimizer cannot be in the graph", lambda a: _trains(a) and not a.control
+)
+_PARTS = _Other(
+    "make-graphed-callables",
+    "where what reads values has to stay in the step: its static parts alone",
+    lambda a: a.decode and _stuck(a),
+    partial=True,
+)
 _OTHERS = {
     "profile": (_COMPILED, _QUICK),
     "reduce-overhead": (
@@ -214,22 +299,27 @@ _OTHERS = {
         _Other("manual-over-compile", "once the step is static and free of host reads: the best measured speed"),
     ),
     "make-graphed-callables": (
-        _Other("reduce-overhead", "where the model may be compiled", lambda a: not a.no_compile),
+        _Other("reduce-overhead", "where the model may be compiled", lambda a: not _by_hand(a)),
         _Other("manual", "once the step is static and free of host reads"),
     ),
     "transformer-engine": (
-        _Other("mcore-per-layer", "when Megatron runs the training"),
-        _Other("manual-over-compile", "without FP8 and without a pipeline", lambda a: not a.fp8 and not a.pp),
+        _Other("mcore-per-layer", "when Megatron runs the layers"),
+        _Other("manual-over-compile", _PLAIN_STEP, lambda a: _is_plain(a) and not _by_hand(a)),
+        _Other("manual", _PLAIN_STEP, lambda a: _is_plain(a) and _by_hand(a)),
     ),
     "mcore-per-layer": (
-        _Other("mcore-full-iteration", "when shapes are static and there is no MoE dispatch", lambda a: not _stuck(a)),
+        _Other(
+            "mcore-full-iteration",
+            "when shapes are static and there is no MoE dispatch",
+            lambda a: not _stuck(a) and not _infers(a),
+        ),
         _Other("transformer-engine", "when the schedule is your own"),
     ),
     "mcore-full-iteration": (
         _Other("mcore-per-layer", "when something in the iteration cannot be captured, or to begin with less"),
         _Other("transformer-engine", "when the schedule is your own"),
     ),
-    "manual": (_COMPILED._replace(fits=lambda a: not a.no_compile), _MODEL),
+    "manual": (_COMPILED._replace(fits=lambda a: not a.no_compile), _MODEL, _PARTS),
     "manual-over-compile": (_Other("manual", "when it must not be compiled"), _QUICK, _MODEL),
 }
 _CLASHES: list[tuple[Callable[[Answers], bool], str, dict[str, Any]]] = [
@@ -263,7 +353,7 @@ def recommend(answers: Answers) -> Recommendation:
     return Recommendation(
         options,
         branch.why + ("" if branch.workflow else _HOW[workflow]),
-        (*_assumed(answers, options), *left_out),
+        (*_assumed(answers, options), *_remarks(answers, options), *left_out),
         (*_instead(options, answers), *first),
         QUESTIONS if answers == Answers() else {},
     )
@@ -284,6 +374,10 @@ def framework(text: str) -> str:
 
 def asked(answers: Answers) -> str:
     """The arguments of `skill recommend` that say this."""
+    return " ".join(_words(answers))
+
+
+def _words(answers: Answers) -> list[str]:
     words = []
     for name, value in answers._asdict().items():
         option = f"--{name.replace('_', '-')}"
@@ -293,7 +387,7 @@ def asked(answers: Answers) -> str:
             words.append(option)
         elif value not in (None, "", False):
             words.append(f"{option} {value:g}" if isinstance(value, float) else f"{option} {value}")
-    return " ".join(words)
+    return words
 
 
 def _checked(answers: Answers) -> Answers:
@@ -307,8 +401,16 @@ def _checked(answers: Answers) -> Answers:
         raise SkillError(f"skill recommend: --busy {answers.busy:g}: a share of the step in percent lies between 0 and 100")
     for clash, reason, instead in _CLASHES:
         if clash(answers):
-            near = answers._replace(**instead)
+            near = _agreeing(answers._replace(**instead))
             raise SkillError(f"skill recommend: `{asked(answers)}`: {reason}; nearest: skill recommend {asked(near)}")
+    return answers
+
+
+def _agreeing(answers: Answers) -> Answers:
+    """The same without what clashes."""
+    for clash, _, instead in _CLASHES:
+        if clash(answers):
+            answers = answers._replace(**instead)
     return answers
 
 
@@ -348,8 +450,10 @@ def _instead(chosen: Options, answers: Answers) -> list[Candidate]:
     found: list[Candidate] = []
     if (answers.busy or 0) > BUSY:
         return found
+    # What an inference program by hand is built around does not change with the way in which it is captured.
+    same = next((each for each in SHAPES if chosen.workflow in _BY_HAND and getattr(chosen, each)), "")
     for other in _OTHERS[chosen.workflow]:
-        shape = "partial" if other.partial else ""
+        shape = "partial" if other.partial else same
         options, _ = _fitted(_options(other.workflow, answers, shape))
         is_one = options.workflow == other.workflow and not any(rule.clash(options) for rule in RULES)
         if other.fits(answers) and is_one:
@@ -367,14 +471,20 @@ def _assumed(a: Answers, options: Options) -> list[str]:
         taken.append("plain PyTorch (--framework)")
     if a.training is None and not a.decode:
         taken.append("training (--inference)" if options.training else "inference (--training)")
-    if not a.shapes and not _stuck(a) and not a.decode:
+    if not a.shapes and not a.decode and options.workflow != "reduce-overhead":
         taken.append("static shapes (--shapes)")
     if taken:
         notes.append(f"taken for {', '.join(taken)}: say otherwise with the option")
-    if options.training and (a.training is False or a.decode):
-        notes.append(
-            "the program trains: take from it how the layers are graphed (references/api-te-megatron.md has inference)"
-        )
     if a.framework == "megatron-bridge":
         notes.append("in Megatron-Bridge the same is set as cfg.model.cuda_graph_impl (references/api-megatron-bridge.md)")
+    return notes
+
+
+def _remarks(a: Answers, options: Options) -> list[str]:
+    """What becomes of the answers that the program does not simply have."""
+    notes = []
+    for remark in _REMARKS:
+        about = Answers(**{name: getattr(a, name) for name in remark.on})
+        if about != Answers() and remark.fits(a, options):
+            notes.append(f"{', '.join(_words(about))}: {remark.text}")
     return notes

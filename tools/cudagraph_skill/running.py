@@ -51,6 +51,21 @@ def environment_python() -> str:
     return found
 
 
+def interpreter(python: str) -> str:
+    """The interpreter that was named, as it is found from any folder; a link stays one: a virtual environment is known by it.
+
+    Raises:
+        SkillError: a folder was named, or there is no program of that name (exit code 3).
+    """
+    path = os.path.expanduser(python)  # noqa: PTH111 - Path's own raises where there is no such user
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - Path's own raises where the name is too long
+    found = str(Path(path).absolute()) if "/" in path else shutil.which(path)
+    if found and not ("/" in path and is_folder):
+        return found
+    why = "that is a folder" if is_folder else "there is no such program on the PATH"
+    raise SkillError(f"{python}: {why}; name the Python that has torch with --python, such as --python .venv/bin/python", 3)
+
+
 def refuse_without_run(args: argparse.Namespace) -> None:
     """Misuse: an option of a run, and no --run."""
     given = next((each for each in _RUN_ONLY if getattr(args, each, None)), None)

@@ -180,7 +180,7 @@ RULES = [
     ),
     Rule(
         lambda o: o.fsdp and o.amp == "fp16",
-        "with float16 every shard would have to agree on an overflow before a step; FSDP2 computes in bfloat16 without scaling",
+        "with float16 an overflow in one shard has to skip the step of all, which was not tried; bfloat16 needs no scaling",
         {"amp": "bf16"},
     ),
     Rule(
@@ -264,7 +264,8 @@ class Versions(NamedTuple):
 # What the templates know: torch, Transformer Engine and Megatron-Core were read in each of these releases.
 OLDEST = Versions((2, 4), (2, 1), (0, 14))
 NEWEST = Versions((2, 15), (2, 20), (0, 19))
-_REQUIREMENT = re.compile(r"([A-Za-z][\w.-]*?)\s*={1,2}\s*v?(\d+)\.(\d+)\S*")
+_REQUIREMENT = re.compile(r"([\w.-]*)\s*([<>=!~]*)\s*(.*)", re.DOTALL)  # package, comparison and version
+_RELEASE = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])[\w.+*-]*")
 _NAMES = {"transformer_engine": "transformer-engine", "megatron_core": "megatron-core"}
 
 
@@ -272,22 +273,37 @@ def versions(wanted: Sequence[str], installed: Mapping[str, str]) -> Versions:
     """What to write for: `wanted` ("torch==2.6") before `installed` ({"torch": "2.11.0+cu130"}) before the newest known.
 
     Raises:
-        SkillError: a text is no requirement of one of the three packages, or a release that the templates do not know.
+        SkillError: a text is no requirement of one of the three packages, or a release that the templates do not know; two
+            name different releases of a package.
     """
-    found = dict(_requirement(f"{name}=={text}") for name, text in installed.items())
-    found |= dict(_requirement(text) for text in wanted)
+    found: dict[str, tuple[int, int]] = {}
+    for name, release in map(_requirement, wanted):
+        if found.setdefault(name, release) != release:
+            both = f"{_NAMES.get(name, name)} {_dotted(found[name])} and {_dotted(release)}"
+            raise SkillError(
+                f"skill scaffold: --for asks for {both}: a program is written for one release, leave the other out"
+            )
+    found = dict(_requirement(f"{name}=={text}") for name, text in installed.items()) | found
     return Versions(*(_known(name, found.get(name, getattr(NEWEST, name))) for name in Versions._fields))
 
 
 def _requirement(text: str) -> tuple[str, tuple[int, int]]:
     """("torch", (2, 6)) of "torch==2.6.1"."""
     match = _REQUIREMENT.fullmatch(text.strip())
-    name = re.sub(r"[.-]", "_", match[1].lower()) if match else ""
-    if not match or name not in Versions._fields:
-        raise SkillError(
-            f"skill scaffold: --for {text}: write a package and its version, such as torch==2.6 or megatron-core==0.17"
-        )
-    return name, (int(match[2]), int(match[3]))
+    assert match is not None
+    package, sign, version = match.groups()
+    name, release = re.sub(r"[.-]", "_", package.lower()), _RELEASE.fullmatch(version)
+    if name in Versions._fields and sign in ("=", "==") and release:
+        return name, (int(release[1]), int(release[2]))
+    if name not in Versions._fields:
+        why = f"the packages are {', '.join(_NAMES.get(each, each) for each in Versions._fields)}"
+    elif not sign:
+        why = "it names no release"
+    elif sign in ("=", "=="):
+        why = f"`{version[:60]}` is no release, which has a major and a minor number"
+    else:
+        why = f"`{sign[:9]}` leaves the release open"
+    raise SkillError(f"skill scaffold: --for {text[:60]}: {why}; write one release of one package, such as torch==2.6")
 
 
 def _known(name: str, release: tuple[int, int]) -> tuple[int, int]:
@@ -325,7 +341,7 @@ def _words(options: Options, given: Versions, file: str) -> dict[str, Any]:
     ways = ("eager", "compiled", "graph") if compiled else ("eager", "graph")
     dtype = {"": "", "bf16": "torch.bfloat16", "fp16": "torch.float16"}[options.amp]
     autocast = bool(dtype) and not options.fsdp  # FSDP2 has a policy of its own
-    policy = f", mp_policy=MixedPrecisionPolicy(param_dtype={dtype})" if dtype else ""
+    policy = ", mp_policy=policy" if dtype else ""
     return {
         **options._asdict(),
         "way": options.workflow,

@@ -211,6 +211,7 @@ def capture(found: Subject, number: int, within: Callable[[], Any] = contextlib.
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the result
             heal()
             return Shot(graph, static, None, error, inner, mark)
+    torch.cuda.synchronize()  # up to torch 2.11 a capture sets the random state on its own stream, and no replay waits for that
     return Shot(graph, static, out, None, None, mark)
 
 

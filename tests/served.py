@@ -1,0 +1,247 @@
+"""`skill scaffold --verify` and the MCP server on a GPU, in processes of their own, as users run them.
+
+    python tests/served.py run [PYTHON] > out.json   on a GPU machine; this interpreter has the project, PYTHON has torch
+    python tests/served.py keep out.json             back here: becomes tests/evidence/served.json
+
+Programs right and wrong are verified through the command and through the server, and functions captured by `run_check`, one
+of them in a call that is cancelled. A row says what came, and in `wrong` what of it is not as it must be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import on_gpu
+from cudagraph_skill import programs, scaffold
+from mcp import Client, StdioServerParameters
+
+HERE = Path(__file__).resolve().parent
+EVIDENCE = HERE / "evidence" / "served.json"
+WRITTEN_FOR = "torch==2.11"
+_PATIENCE_SECONDS = 400
+
+
+class Case(NamedTuple):
+    """A program to verify: the words after `skill scaffold`, an edit of its text, and what must be said of it."""
+
+    name: str
+    options: str
+    edit: tuple[str, str] = ("", "")
+    verdict: str = "ok"
+    said: tuple[str, ...] = ()
+
+
+CASES = (
+    Case("manual", "manual --training"),
+    Case("ddp", "manual --training --ddp"),
+    Case("reduce-overhead", "reduce-overhead --training --amp bf16"),
+    Case(
+        "a batch that does not reach the graph",
+        "manual --training",
+        ("        self.x.copy_(x, non_blocking=True)\n", ""),
+        "failed",
+        ("parity does not hold", 'prepare("eager")'),
+    ),
+    Case(
+        "the host reads in the step",
+        "manual --training",
+        ("        total = self.backward(x, y)\n", "        total = self.backward(x, y)\n        assert total.item() > 0\n"),
+        "failed",
+        ("parity failed: ", "sync-op-during-capture", "CG201", 'prepare("eager")'),
+    ),
+)
+FUNCTIONS = """
+import time
+
+
+def right(x):
+    return x * 2 + 1
+
+
+def reads(x):
+    if x.sum().item() > 0:
+        return x
+    return -x
+
+
+def counts(x, calls=[0]):
+    calls[0] += 1
+    return x * calls[0]
+
+
+def hangs(x):
+    with open("hangs", "w") as file:
+        file.write("here")
+    time.sleep(1000)
+    return x
+"""
+VERDICTS = {"right": ("safe", 0), "reads": ("capture_error", 10), "counts": ("silent_wrong", 17)}  # and the line that is named
+
+
+def digest() -> str:
+    """A name for exactly these cases and the programs that they write."""
+    versions = scaffold.versions([WRITTEN_FOR], {})
+    asked = [scaffold.checked(programs.options(_asked(each.options))) for each in CASES]
+    texts = [Path(__file__).read_text(encoding="utf-8"), *(scaffold.program(each, versions, "step.py") for each in asked)]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _asked(options: str) -> dict[str, Any]:
+    """The arguments of the tool `scaffold` that the words of a command stand for."""
+    workflow, *words = options.replace("--", "").split()
+    values = {"amp": words[words.index("amp") + 1]} if "amp" in words else {}
+    return {"workflow": workflow, **values, **{each: True for each in words if each in ("training", "ddp")}}
+
+
+# The command ----------------------------------------------------------------------------------------------------------
+
+
+def commanded(case: Case, python: str) -> dict[str, Any]:
+    """Write the program, edit it, verify it, each by the command."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = _skill(folder, "scaffold", *case.options.split(), "--for", WRITTEN_FOR, "--into", "step.py")
+        _edit(Path(folder, "step.py"), case)
+        done = _skill(folder, "scaffold", "--verify", "step.py", "--python", python, "--json")
+        said = json.loads(done.stdout or "{}")
+        kept = Path(folder, "step.receipt.json")
+        text = json.dumps(said)
+        wrong = [
+            f"{what}: {seen!r}, must be {must!r}"
+            for what, seen, must in (
+                ("writing ended with", written.returncode, 0),
+                ("verifying ended with", done.returncode, 0 if case.verdict == "ok" else 1),
+                ("verdict", said.get("verdict", done.stderr), case.verdict),
+                ("receipt", kept.exists() and json.loads(kept.read_text(encoding="utf-8"))["verdict"], case.verdict),
+            )
+            if seen != must
+        ]
+    return _row(f"skill scaffold --verify: {case.name}", said, [*wrong, *_unsaid(case, text)])
+
+
+def _skill(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cudagraph_skill", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)
+
+
+def _edit(file: Path, case: Case) -> None:
+    text = file.read_text(encoding="utf-8")
+    old, new = case.edit
+    assert old in text, f"{case.name}: the program changed, and has no such line"
+    file.write_text(text.replace(old, new) if old else text, encoding="utf-8")
+
+
+def _unsaid(case: Case, text: str) -> list[str]:
+    plain = text.replace('\\"', '"')
+    return [f"does not say {each}" for each in case.said if each not in plain]
+
+
+def _row(name: str, said: dict[str, Any], wrong: list[str]) -> dict[str, Any]:
+    shown = {key: said[key] for key in ("verdict", "said", "summary", "cause", "fallback") if said.get(key)}
+    return {"name": name, **shown, "wrong": "; ".join(wrong)}
+
+
+# The server -----------------------------------------------------------------------------------------------------------
+
+
+async def served(python: str, folder: Path, cases: list[Case]) -> list[dict[str, Any]]:
+    """The same programs and some functions through one server, and a call that is cancelled."""
+    command = ["-m", "cudagraph_skill", "serve", "--python", python, "--allow", str(folder)]
+    rows = []
+    async with Client(StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))) as client:
+        (folder / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
+        for name, (verdict, line) in VERDICTS.items():
+            rows.append(await _captured(client, name, verdict, line))
+        rows.append(await _cancelled(client, folder))
+        rows += [await _verified(client, case) for case in cases]
+    return rows
+
+
+async def _captured(client: Client, name: str, verdict: str, line: int) -> dict[str, Any]:
+    said: list[str] = []
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001 - called by name
+        said.append(message or "")
+
+    asked = {"path": "functions.py", "function": name, "shapes": ["8"]}
+    result: Any = await client.call_tool("run_check", asked, progress_callback=told)
+    data = result.structured_content or {"summary": result.content[0].text}
+    lines = [each["line"] for each in data.get("findings", [])]
+    wrong = [f"{data.get('verdict')}, must be {verdict}"] * (data.get("verdict") != verdict)
+    wrong += [f"lines {lines}, must have {line}"] * (line > 0 and line not in lines)
+    wrong += ["no progress was told"] * (not said)
+    wrong += ["the text lacks the summary"] * (data.get("summary", "") not in result.content[0].text)
+    return _row(f"run_check: {name}", data, wrong)
+
+
+async def _cancelled(client: Client, folder: Path) -> dict[str, Any]:
+    hanging = asyncio.create_task(client.call_tool("run_check", {"path": "functions.py:hangs", "shapes": ["8"]}))
+    end = time.monotonic() + 60
+    while not (folder / "hangs").exists() and time.monotonic() < end:
+        await asyncio.sleep(0.05)
+    hanging.cancel()
+    row = await _captured(client, "right", *VERDICTS["right"])
+    wrong = ["the call that was to hang did not start"] * (not (folder / "hangs").exists())
+    return {
+        **row,
+        "name": "run_check: the next after one that was cancelled",
+        "wrong": "; ".join([*wrong, row["wrong"]]).strip("; "),
+    }
+
+
+async def _verified(client: Client, case: Case) -> dict[str, Any]:
+    arguments = {**_asked(case.options), "versions": [WRITTEN_FOR], "path": f"{case.name.replace(' ', '_')}.py"}
+    written: Any = await client.call_tool("scaffold", arguments)
+    if written.is_error:
+        return _row(f"scaffold: {case.name}", {}, [written.content[0].text])
+    file = Path(written.structured_content["path"])
+    _edit(file, case)
+    result: Any = await client.call_tool("scaffold", {"path": str(file), "verify": True})
+    found = (result.structured_content or {}).get("verified") or {"said": result.content[0].text}
+    wrong = [f"{found.get('verdict')}, must be {case.verdict}"] * (found.get("verdict") != case.verdict)
+    wrong += ["no receipt beside the program"] * (not file.with_suffix(".receipt.json").exists())
+    return _row(f"scaffold: {case.name}", found, [*wrong, *_unsaid(case, json.dumps(found))])
+
+
+# The run --------------------------------------------------------------------------------------------------------------
+
+
+def _run(python: str) -> dict[str, Any]:
+    machine = _machine(python)
+    cases = [each for each in CASES if "--ddp" not in each.options or len(machine["gpus"]) > 1]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:  # side by side: no time of theirs is kept
+        jobs = [pool.submit(commanded, case, python) for case in cases]
+        rows = asyncio.run(served(python, Path(folder).resolve(), cases))
+        rows = [*(job.result() for job in jobs), *rows]
+    return {**machine, "digest": digest(), "results": rows}
+
+
+def _machine(python: str) -> dict[str, Any]:
+    """As the interpreter that has torch sees it; this one need not."""
+    code = "import json, on_gpu; print(json.dumps(on_gpu.machine('python tests/served.py run')))"
+    found = subprocess.run([python, "-c", code], cwd=HERE, capture_output=True, text=True, check=True).stdout
+    return dict(json.loads(found))
+
+
+def main() -> None:
+    """`run [PYTHON]` or `keep FILE`."""
+    if sys.argv[1:2] == ["run"]:
+        on_gpu.show(_run((sys.argv[2:] or [sys.executable])[0]))
+    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
+        shutil.copy(sys.argv[2], EVIDENCE)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
