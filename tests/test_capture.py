@@ -269,7 +269,7 @@ STACK = [["/usr/lib/python3.12/runpy.py", 1, "run"], ["train.py", 9, "step"], ["
             {"how": "deadline", "stack": STACK},
             [],
             "error_in_eager",
-            "had not come back after 5 s; it stood at train.py:9 in step; --deadline",
+            "had not come back after 5 s; it stood at train.py:9 in step; `--deadline`",
         ),
         ({"how": "deadline", "stack": STACK}, RUNGS, "capture_error", r"\(done: eager\); it stood at train.py:9"),
         ({"how": "signal", "detail": "SIGSEGV"}, RUNGS, "capture_error", "died of SIGSEGV"),
@@ -546,7 +546,7 @@ def skill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     [
         ("--run", "name it as FILE:FUNCTION, or give a command after `--`"),
         ("--run -", "standard input is none"),
-        ("--run .", "--run captures one callable"),
+        ("--run .", "`--run` captures one callable"),
         ("--run nowhere.py:step", "nowhere.py:step: there is no such file"),
         ("--run book.ipynb:step", "save the notebook as one"),
         ("--run train.py:step --fix", "--fix is for the check of the source"),

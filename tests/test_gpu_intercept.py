@@ -319,7 +319,7 @@ def test_a_program_that_ends_early_is_checked_with_what_there_is(tmp_path: Path,
 
 ENDS = {
     "never": ("pass", "was never called: name what the program calls"),
-    "too seldom": ("step(1); step(2)", "was called 2 times: use a smaller --skip"),
+    "too seldom": ("step(1); step(2)", "was called 2 times: use a smaller `--skip`"),
     "an exit": ("import sys; sys.exit(3)", "was never called"),
     "an exit in a call": ("import sys; step(1); sys.exit('stop')", "was called 1 time"),
     "an error": ("1 / 0", "the program raised ZeroDivisionError"),

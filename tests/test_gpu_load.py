@@ -136,8 +136,8 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "a name that is not there": ("nothing", {}, "net.py:nothing has no nothing; it has: Net, Wants, net, step, alone,"),
     "an attribute that is not there": ("Net.nothing", {}, "net.py:Net.nothing has no Net.nothing"),
     "something that cannot be called": ("table", {}, "table is a dict, which cannot be called"),
-    "inputs that are not there": ("step", {"inputs": "nothing"}, "has no function nothing: --inputs names the function"),
-    "arguments without shapes": ("step", {}, "step takes x, y: give their shapes (--shape 8x16 --shape 8x16)"),
+    "inputs that are not there": ("step", {"inputs": "nothing"}, "has no function nothing: `--inputs` names the function"),
+    "arguments without shapes": ("step", {}, "step takes x, y: give their shapes (`--shape 8x16 --shape 8x16`)"),
     "neither name nor make": ("", {}, "net.py has no function `make`: name the callable as net.py:FUNCTION"),
     "a make that is not there": ("", {"make": "build"}, "net.py has no function build"),
 }

@@ -471,14 +471,14 @@ def test_a_machine_that_will_not_do_is_told_in_one_sentence(tmp_path: Path) -> N
     (tmp_path / "text").write_text("no program\n")
     (tmp_path / "text").chmod(0o755)
     told = [
-        (missing, f"{missing}: No such file or directory; name the Python that has torch with --python"),
-        (str(tmp_path), f"{tmp_path}: Permission denied; name the Python that has torch with --python"),
-        (str(tmp_path / "text"), f"{tmp_path / 'text'}: Exec format error; name the Python that has torch with --python"),
+        (missing, f"{missing}: No such file or directory; name the Python that has torch with `--python`"),
+        (str(tmp_path), f"{tmp_path}: Permission denied; name the Python that has torch with `--python`"),
+        (str(tmp_path / "text"), f"{tmp_path / 'text'}: Exec format error; name the Python that has torch with `--python`"),
         (
             "/bin/false",
-            "/bin/false ended before it was ready (exit code 1): name a Python 3.10 or newer that has torch with --python",
+            "/bin/false ended before it was ready (exit code 1): name a Python 3.10 or newer that has torch with `--python`",
         ),
-        (bare, f"{bare} has no torch: name the Python that has it with --python, or install torch >=2.4 for this one"),
+        (bare, f"{bare} has no torch: name the Python that has it with `--python`, or install torch >=2.4 for this one"),
     ]
     for python, said in told:
         with pytest.raises(SkillError) as error:

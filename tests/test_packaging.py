@@ -137,6 +137,7 @@ LAYERS = [
     {"receipt"},
     {"render", "findings"},
     {"examinations", "scaffolding"},
+    {"wording"},
     {"capturing"},
     {"verifying"},
     {"app", "cli"},

@@ -378,7 +378,7 @@ def test_without_torch_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("PYTHONPATH", raising=False)
     venv.create(tmp_path / "bare")
     python = str(tmp_path / "bare" / "bin" / "python")
-    with pytest.raises(SkillError, match=f"{python} has no torch: name the Python that has it with --python") as raised:
+    with pytest.raises(SkillError, match=f"{python} has no torch: name the Python that has it with `--python`") as raised:
         verified(write(tmp_path), python=python)
     assert raised.value.exit_code == 3
 
@@ -400,7 +400,7 @@ def test_an_interpreter_that_is_none(tmp_path: Path, python: str, said: str) -> 
 
 
 def test_a_deadline_that_came_first_is_no_fault_of_the_interpreter(tmp_path: Path) -> None:
-    with pytest.raises(SkillError, match=r"in time .*: give it longer with --deadline") as raised:
+    with pytest.raises(SkillError, match=r"in time .*: give it longer with `--deadline`") as raised:
         verified(write(tmp_path), deadline=0.001)
     assert raised.value.exit_code == 3
 

@@ -96,8 +96,8 @@ def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered() -> Non
         assert near in offered, options
         with pytest.raises(SkillError) as raised:
             scaffold.checked(options)
-        reason, _, command = str(raised.value).rpartition("; nearest: skill scaffold ")
-        assert command == scaffold.spelled(near)
+        reason, _, command = str(raised.value).rpartition("; nearest: ")
+        assert command == f"`skill scaffold {scaffold.spelled(near)}`"
         assert any(rule.reason in reason for rule in scaffold.RULES)
 
 
@@ -238,10 +238,10 @@ def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[st
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ("torch==3.1", "nearest: --for torch==2.15"),
-        ("torch==1.13", "nearest: --for torch==2.4"),
-        ("megatron-core==0.9", "nearest: --for megatron-core==0.14"),
-        ("transformer_engine==1.13", "nearest: --for transformer-engine==2.1"),
+        ("torch==3.1", "nearest: `--for torch==2.15`"),
+        ("torch==1.13", "nearest: `--for torch==2.4`"),
+        ("megatron-core==0.9", "nearest: `--for megatron-core==0.14`"),
+        ("transformer_engine==1.13", "nearest: `--for transformer-engine==2.1`"),
         ("torch", "it names no release; write one release of one package, such as torch==2.6"),
         ("torch>=2.6", "`>=` leaves the release open"),
         ("torch==9", "`9` is no release, which has a major and a minor number"),
@@ -264,7 +264,7 @@ def test_a_release_may_be_written_as_packages_write_theirs(text: str) -> None:
 
 
 def test_two_releases_of_a_package_are_refused() -> None:
-    with pytest.raises(SkillError, match=r"--for asks for torch 2\.6 and 2\.9"):
+    with pytest.raises(SkillError, match=r"`--for` asks for torch 2\.6 and 2\.9"):
         scaffold.versions(["torch==2.6", "torch==2.9"], {})
     assert scaffold.versions(["torch==2.6", "torch==2.6.1"], {}).torch == (2, 6)
 
@@ -358,17 +358,17 @@ def test_a_program_says_how_its_versions_were_found(tmp_path: Path, monkeypatch:
     plain = programs.write(Options("manual", training=True), [], python)  # an old Transformer Engine is of no concern to it
     assert plain.versions == {"torch": "2.11"}
     assert plain.written_for == f"torch 2.11 (as installed in {python})"
-    with pytest.raises(SkillError, match="nearest: --for transformer-engine==2"):
+    with pytest.raises(SkillError, match="nearest: `--for transformer-engine==2"):
         programs.write(Options("transformer-engine", training=True), [], python)
     layers = Options("mcore-per-layer", training=True)
     assert programs.write(layers, [], python).written_for == f"torch 2.11 and megatron-core 0.17 (as installed in {python})"
-    with pytest.raises(SkillError, match="nearest: --for transformer-engine==2"):
+    with pytest.raises(SkillError, match="nearest: `--for transformer-engine==2"):
         programs.write(layers._replace(fp8=True), [], python)
     monkeypatch.setattr(running, "environment_python", lambda: str(tmp_path / "gone"))
     nothing = programs.write(Options("manual", training=True), [], "")
     assert nothing.versions == {"torch": "{}.{}".format(*NEWEST.torch)}
     assert "the newest known" in nothing.written_for
-    assert "as --for says" in programs.write(Options("manual", training=True), ["torch==2.6"], "/nowhere/python").written_for
+    assert "as `--for` says" in programs.write(Options("manual", training=True), ["torch==2.6"], "/nowhere/python").written_for
 
 
 # Asking and writing ----------------------------------------------------------------------------------------------------
@@ -397,9 +397,9 @@ def test_a_workflow_has_the_names_that_people_use(typed: str, means: str) -> Non
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("manul", "nearest: --workflow manual"),
-        ("megatron", "--workflow mcore-per-layer or --workflow mcore-full-iteration"),
-        ("reduce_overheads", "nearest: --workflow reduce-overhead"),
+        ("manul", "nearest: `--workflow manual`"),
+        ("megatron", "`--workflow mcore-per-layer` or `--workflow mcore-full-iteration`"),
+        ("reduce_overheads", "nearest: `--workflow reduce-overhead`"),
         ("9", "`skill scaffold` says what each is for"),
         ("", "there are profile, "),
         ("x" * 10**5, "…"),
@@ -415,7 +415,7 @@ def test_a_file_is_written_whole_and_only_replaced_when_asked(tmp_path: Path) ->
     path = tmp_path / "step.py"
     programs.save("one\n", str(path))
     assert path.read_text() == "one\n"
-    with pytest.raises(SkillError, match="add --force"):
+    with pytest.raises(SkillError, match="add `--force`"):
         programs.save("two\n", str(path))
     assert path.read_text() == "one\n"
     path.chmod(0o640)
@@ -431,15 +431,15 @@ def test_a_file_is_written_whole_and_only_replaced_when_asked(tmp_path: Path) ->
     [
         ("", "a file is needed"),
         (".", "a file is needed"),
-        ("step.txt", "ends in .py; for example --into step.py"),
-        ("step", "ends in .py; for example --into step.py"),
-        ("-step.ipynb", "for example --into ./-step.py"),
+        ("step.txt", "ends in .py; for example `--into step.py`"),
+        ("step", "ends in .py; for example `--into step.py`"),
+        ("-step.ipynb", "for example `--into ./-step.py`"),
         ("torch.py", "in place of the module torch"),
         ("profile.py", "in place of the module profile"),
         ("nowhere/step.py", "make it first, `mkdir -p nowhere`"),
-        ("there.py", "add --force"),
+        ("there.py", "add `--force`"),
         ("there.py/step.py", "is no folder"),
-        ("dangling.py", "add --force"),
+        ("dangling.py", "add `--force`"),
         ("x" * 300 + ".py", "too long"),
         ("a\0b.py", "null"),
     ],

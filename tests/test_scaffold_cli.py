@@ -74,7 +74,7 @@ def test_the_program_alone_goes_to_stdout_and_the_next_command_to_stderr(skill: 
     code, out, err = skill("scaffold", "--workflow", "manual", "--training", *FOR)
     assert code == 0
     assert "Written for torch 2.11." in (ast.get_docstring(ast.parse(out)) or "")
-    assert err.splitlines()[0] == "workflow 7, manual, written for torch 2.11 (as --for says); replace what YOURS marks"
+    assert err.splitlines()[0] == "workflow 7, manual, written for torch 2.11 (as `--for` says); replace what YOURS marks"
     assert err.splitlines()[-1] == "next: skill scaffold --workflow manual --training --for torch==2.11 --into step.py"
 
 
@@ -161,11 +161,11 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["manul"], "nearest: --workflow manual"),
+        (["manul"], "nearest: `--workflow manual`"),
         (["--workflow", "9"], "there is no workflow 9"),
-        (["megatron"], "mcore-per-layer or --workflow mcore-full-iteration"),
-        (["manual", "--ddp"], "nearest: skill scaffold --workflow manual"),
-        (["3", "--training", "--fsdp"], "nearest: skill scaffold --workflow manual --training --fsdp"),
+        (["megatron"], "mcore-per-layer` or `--workflow mcore-full-iteration`"),
+        (["manual", "--ddp"], "nearest: `skill scaffold --workflow manual`"),
+        (["3", "--training", "--fsdp"], "nearest: `skill scaffold --workflow manual --training --fsdp`"),
         (["manual", "--training", "--inference"], "not allowed with"),
         (["manual", "--amp", "fp8"], "choose from"),
         (["manual", "--accumulate", "1"], "leave it out"),
@@ -178,7 +178,7 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["--into", "step.py"], "--into is given, but no workflow"),
         (["--for", "torch==2.6"], "--for is given, but no workflow"),
         (["manual", "--training", "--for", "torch"], "such as torch==2.6"),
-        (["manual", "--training", "--for", "torch==9.9"], "nearest: --for torch=="),
+        (["manual", "--training", "--for", "torch==9.9"], "nearest: `--for torch=="),
         (["manual", "--training", "--for", ""], "such as torch==2.6"),
         (["manual", "--for", "torch==2.6;megatron-core==0.15"], "is no release"),
         (["manual", "--for", "torch==2.6", "--for", "torch==2.9"], "asks for torch 2.6 and 2.9"),
@@ -195,7 +195,7 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["--verify", "mine.py", "--for", "torch==2.6"], "leave out --for"),
         (["--verify", "mine.py", "--into", "a.py"], "leave out --into"),
         (["--verify", "mine.py", "--force"], "leave out --force"),
-        (["manual", "--training", "--into", "step.txt"], "for example --into step.py"),
+        (["manual", "--training", "--into", "step.txt"], "for example `--into step.py`"),
         (["manual", "--training", "--into", "mine.py", "--force", "--verify"], "mine.receipt.json is no receipt"),
         (["--verify", "mine.py"], "it has no main(), parity(), rollback() and timing()"),
         (["manual", "--training", "--into", "torch.py"], "in place of the module torch"),
@@ -295,8 +295,8 @@ def test_what_was_shown_is_told_where_the_receipt_cannot_be_kept(skill: Skill, v
     ("said", "given", "again"),
     [
         ("there is no GPU here", [], ""),
-        ("python3 has no torch: name another with --python", [], " --python PYTHON"),
-        ("my.python has no torch: name another with --python", ["--python", "my.python"], " --python my.python"),
+        ("python3 has no torch: name another with `--python`", [], " --python PYTHON"),
+        ("my.python has no torch: name another with `--python`", ["--python", "my.python"], " --python my.python"),
     ],
 )
 def test_what_the_machine_lacks_is_exit_3_and_the_file_stays(
@@ -365,7 +365,7 @@ def test_a_share_may_be_written_with_its_sign(skill: Skill) -> None:
     [
         (["--framework", "megatrn"], "did you mean megatron?"),
         (["--training", "--inference"], "not allowed with"),
-        (["--decode", "--training"], "nearest: skill recommend --decode"),
+        (["--decode", "--training"], "nearest: `skill recommend --decode`"),
         (["--busy", "101"], "between 0 and 100"),
         (["--busy", "nan"], "between 0 and 100"),
         (["--busy", "high"], "invalid number value"),
@@ -389,6 +389,9 @@ def test_launchers_work_and_name_each_other(tmp_path: Path) -> None:
     assert step[:2] == ["python", f"{ROOT}/tools/scaffold.py"]
     done = subprocess.run([sys.executable, *step[1:], *FOR], cwd=tmp_path, capture_output=True, text=True, check=True)
     ast.parse(done.stdout)
+    command = [sys.executable, step[1], "manual", "--ddp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith(f"nearest: `python {ROOT}/tools/scaffold.py --workflow manual`\n")
 
 
 def test_a_bare_clone_says_what_is_missing() -> None:

@@ -263,6 +263,14 @@ def test_a_machine_without_a_gpu_is_one_sentence(tmp_path: Path) -> None:
     assert said[0].startswith("importing torch in ")
 
 
+def test_an_interpreter_that_is_none_is_told_in_words_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    server = app.build("/nowhere/python", [tmp_path])
+    result = _ask(lambda client: client.call_tool("run_check", {"path": "train.py:step"}), server)
+    assert result.is_error
+    assert "name the Python that has torch with `skill serve --python PATH`" in result.content[0].text
+
+
 @needs_torch
 def test_a_failure_is_an_answer_in_text_and_as_data(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hello')\nraise ValueError('no')\n")

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from cudagraph_skill import receipt
 from cudagraph_skill.scaffold import Options
-from cudagraph_skill_server import app, verifying
+from cudagraph_skill_server import app
+from cudagraph_skill_server.wording import in_arguments
 from mcp import Client
 
 STEP = {"workflow": "manual", "training": True, "versions": ["torch==2.11"]}
@@ -82,14 +83,14 @@ def test_every_option_of_the_programs_is_an_argument() -> None:
     ("arguments", "says"),
     [
         ({}, "name a workflow: profile"),
-        ({"workflow": "manul"}, 'there is no workflow manul; nearest: workflow="manual"'),
-        ({"workflow": "megatron"}, 'nearest: workflow="mcore-per-layer" or workflow="mcore-full-iteration"'),
+        ({"workflow": "manul"}, 'there is no workflow manul; nearest: `workflow="manual"`'),
+        ({"workflow": "megatron"}, 'nearest: `workflow="mcore-per-layer"` or `workflow="mcore-full-iteration"`'),
         ({"workflow": "--workflow manual"}, "there is no workflow --workflow manual; there are profile, "),
         ({"workflow": "manual", "ddp": True}, '`workflow="manual", ddp=true`: there are no gradients'),
-        ({"workflow": "manual", "rng": True}, "training=true and decode=true do"),
+        ({"workflow": "manual", "rng": True}, "`training=true` and `decode=true` do"),
         ({"workflow": True}, "workflow=true should be a valid string or a valid integer, or left out"),
-        ({**STEP, "versions": ["torch==9.9"]}, 'nearest: versions=["torch=='),
-        ({**STEP, "versions": "numpy==2"}, 'versions=["numpy==2"]: '),
+        ({**STEP, "versions": ["torch==9.9"]}, 'nearest: `versions=["torch=='),
+        ({**STEP, "versions": "numpy==2"}, '`versions=["numpy==2"]`: '),
         ({**STEP, "versions": [1]}, "versions=[1] should be a valid string, or left out"),
         ({**STEP, "amp": "fp32"}, "amp=\"fp32\" should be 'bf16' or 'fp16', or left out"),
         ({**STEP, "accumulate": 1}, "accumulate=1: a step of one microbatch is a plain step, leave it out"),
@@ -118,14 +119,14 @@ def test_misuse_is_one_sentence_in_words_of_the_tool(arguments: dict[str, Any], 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"framework": "megatrn"}, 'framework="megatrn": did you mean megatron? there are '),
-        ({"busy": 101}, "busy=101: a share of the step"),
+        ({"framework": "megatrn"}, '`framework="megatrn"`: did you mean megatron? there are '),
+        ({"busy": 101}, "`busy=101`: a share of the step"),
         ({"shapes": "any"}, "shapes=\"any\" should be 'static', 'dynamic' or 'buckets', or left out"),
         (
             {"decode": True, "training": True},
-            "`training=true, decode=true`: generating token by token is inference; nearest: rec",
+            "`training=true, decode=true`: generating token by token is inference; nearest: `recommend(decode=true)`",
         ),
-        ({"ddp": True, "training": False}, "nearest: recommend(training=false)"),
+        ({"ddp": True, "training": False}, "nearest: `recommend(training=false)`"),
         ({"host_read": True}, "it has no argument host_read; did you mean host_reads?"),
     ],
 )
@@ -140,35 +141,49 @@ def test_answers_that_cannot_be_are_one_sentence_in_words_of_the_tool(arguments:
 @pytest.mark.parametrize(
     ("of_the_command", "of_the_tools"),
     [
-        ("skill scaffold: --into step.py: it is there: add --force", 'path="step.py": it is there: add replace=true'),
-        ("for example --into 'my dir/step.py'", 'for example path="my dir/step.py"'),
-        ("--into /a/my dir: there is no folder", "path /a/my dir: there is no folder"),
-        ("no --ddp, no --fsdp: reason", "ddp=false, fsdp=false: reason"),
-        ("--amp bf16: its layers", 'amp="bf16": its layers'),
-        ("nearest: skill recommend --busy 5 --inference", "nearest: recommend(busy=5, training=false)"),
-        ("--host-reads, --moe: that", "host_reads=true, moe=true: that"),
+        ("skill scaffold: `--into step.py`: it is there: add `--force`", '`path="step.py"`: it is there: add `replace=true`'),
+        ("for example `--into 'my dir/step.py'`", 'for example `path="my dir/step.py"`'),
+        ("without `--ddp`: reason", "without `ddp=true`: reason"),
+        ("`--amp bf16`: its layers", '`amp="bf16"`: its layers'),
+        ("nearest: `skill recommend --busy 5 --inference`", "nearest: `recommend(busy=5, training=false)`"),
+        ("`--host-reads`, `--moe`: that", "`host_reads=true`, `moe=true`: that"),
         (
-            "taken for training (--inference), static shapes (--shapes)",
-            "taken for training (training=false), static shapes (shapes)",
+            "taken for training (`--inference`), static shapes (`--shapes`)",
+            "taken for training (`training=false`), static shapes (`shapes`)",
         ),
-        ("written for torch 2.11 (as --for says)", "written for torch 2.11 (as versions says)"),
-        ("--for asks for torch 2.6 and 2.7: a program", "versions asks for torch 2.6 and 2.7: a program"),
+        ("written for torch 2.11 (as `--for` says)", "written for torch 2.11 (as `versions` says)"),
+        (
+            "give its shapes (`--shape 8x16 --shape =2`), or `--inputs FUNCTION`",
+            'give its shapes (`shapes=["8x16", "=2"]`), or `inputs=FUNCTION`',
+        ),
         ("(`skill scaffold` says what each is for)", "(`scaffold` says what each is for)"),
-        ("name the Python that has torch with --python", "name the Python that has torch with `skill serve --python PATH`"),
+        (
+            "name the Python that has torch, such as `--python a/python`",
+            "name the Python that has torch, such as `skill serve --python a/python`",
+        ),
+        ("name the Python that has torch with `--python`", "name the Python that has torch with `skill serve --python PATH`"),
         ("in no folder (`skill serve --allow FOLDER` adds one)", "in no folder (`skill serve --allow FOLDER` adds one)"),
         ("`torchrun --nproc-per-node 2 step.py`", "`torchrun --nproc-per-node 2 step.py`"),
-        ("/a/--force and --forceful stay", "/a/--force and --forceful stay"),
+        (
+            "a workflow --force, `--forceful` and `it's --force` stay",
+            "a workflow --force, `--forceful` and `it's --force` stay",
+        ),
+        (
+            "`python step.py --training` and `skill scaffold --verify a.py` stay",
+            "`python step.py --training` and `skill scaffold --verify a.py` stay",
+        ),
+        ("(`skill recommend` which to take)", "(`recommend` which to take)"),
     ],
 )
 def test_sentences_of_the_command_are_told_in_words_of_the_tools(of_the_command: str, of_the_tools: str) -> None:
-    assert verifying.in_arguments(of_the_command) == of_the_tools
+    assert in_arguments(of_the_command) == of_the_tools
 
 
 def test_the_nearest_keeps_what_was_asked_beside_the_options(tmp_path: Path) -> None:
     asked = {"workflow": "manual", "ddp": True, "versions": "torch==2.6", "path": "new.py"}
     said = _scaffold(tmp_path, **asked).content[0].text
     call = 'scaffold(workflow="manual", versions=["torch==2.6"], path="new.py")'
-    assert said.endswith(f"nearest: {call}")
+    assert said.endswith(f"nearest: `{call}`")
     assert not _scaffold(tmp_path, **_arguments(call)).is_error
     assert (tmp_path / "new.py").is_file()
 
@@ -200,7 +215,7 @@ def test_with_a_folder_the_next_call_writes_the_same_program(tmp_path: Path) -> 
 
 def test_the_folder_itself_is_no_file(tmp_path: Path) -> None:
     said = _scaffold(tmp_path, **STEP, path=str(tmp_path)).content[0].text
-    assert f'a file is needed, for example path="{tmp_path}/step.py"' in said
+    assert f'a file is needed, for example `path="{tmp_path}/step.py"`' in said
 
 
 def test_what_a_recommendation_says_is_in_words_of_the_tools() -> None:
@@ -209,7 +224,7 @@ def test_what_a_recommendation_says_is_in_words_of_the_tools() -> None:
         data = result.structured_content
         for said in (result.content[0].text, *data["notes"], *(each["option"] for each in data["questions"])):
             assert " --" not in f" {said}"
-    assert "shapes=KIND" in {
+    assert "shapes" in {
         each["option"] for each in _ask(lambda client: client.call_tool("recommend", {})).structured_content["questions"]
     }
 

@@ -31,6 +31,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from cudagraph_skill_server import capturing, verifying
 from cudagraph_skill_server.capturing import Spot  # noqa: TC001 - pydantic reads the annotation
+from cudagraph_skill_server.wording import call, in_arguments, literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -325,7 +326,7 @@ def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
     try:
         found = verifying.recommended(recommended(answers))
     except SkillError as error:
-        raise ToolError(verifying.in_arguments(str(error), theirs=[answers.framework])) from None
+        raise ToolError(in_arguments(str(error))) from None
     data = Recommended(**scaffolding.recommendation_data(found, verifying.spelled))
     return _result(scaffolding.recommendation(found, verifying.spelled), data)
 
@@ -333,16 +334,12 @@ def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
 _PASTED = "<source>"
 
 
-def _reading(ref: str) -> str:
-    return f'read(ref="{ref}")'
-
-
 STEPS = Steps(
-    read=_reading,
+    read=lambda ref: call("read", {"ref": ref}),
     turn=str,
-    ask=lambda question: f"search(question={json.dumps(question)})",
-    explain=lambda name: f"explain(name={json.dumps(name)})",
-    check=lambda target: f"check(path={json.dumps(target)})",
+    ask=lambda question: call("search", {"question": question}),
+    explain=lambda name: call("explain", {"name": name}),
+    check=lambda target: call("check", {"path": target}),
 )
 
 
@@ -409,7 +406,7 @@ def _misfit(error: ValidationError, arguments: Mapping[str, Any], required: Sequ
     for each in error.errors(include_url=False):
         said.setdefault(str(each["loc"][0]), []).append(each["msg"].removeprefix("Input should be "))
     return "; ".join(
-        f"{name}={_short(json.dumps(arguments[name]))} should be {' or '.join(dict.fromkeys(needs))}"
+        f"{name}={_short(literal(arguments[name]))} should be {' or '.join(dict.fromkeys(needs))}"
         f"{'' if name in required else ', or left out'}"
         if name in arguments
         else f"{name} is missing: give it"

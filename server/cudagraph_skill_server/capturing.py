@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +17,8 @@ from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the anno
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
+
+from cudagraph_skill_server.wording import in_arguments, literal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -126,7 +127,8 @@ class Captures:
                 context, lambda stop: self._examined(path, function, inputs, shapes, warmup, deadline, said, stop)
             )
         except SkillError as error:
-            raise ToolError(str(error)) from None
+            raise ToolError(in_arguments(str(error))) from None
+        found = found._replace(said=in_arguments(found.said))
         reader = findings.Reader(self._steps, lines_of)
         data = Examined(**examinations.data(found, reader))
         text = examinations.text(found, "full", reader)
@@ -202,7 +204,7 @@ class Captures:
                 continue
             except (OSError, ValueError) as error:  # too long for a name, or NULs in it
                 why = error.strerror if isinstance(error, OSError) else "no name of a file holds a NUL"
-                raise SkillError(f"path={json.dumps(path[:60])}: {why}; name another file") from None
+                raise SkillError(f"path={literal(path[:60])}: {why}; name another file") from None
         return found
 
     def folder_of(self, file: str) -> str | None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import anyio.to_thread
 from cudagraph_skill import programs, receipt, running, scaffolding
 from cudagraph_skill.model import SkillError
-from cudagraph_skill.recommend import FRAMEWORKS, KINDS, Answers
 from cudagraph_skill.scaffold import WORKFLOWS, Options
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
@@ -20,10 +16,10 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field, StrictInt
 
 from cudagraph_skill_server.capturing import Captures, Progress
+from cudagraph_skill_server.wording import argument, call, in_arguments
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
 
     from cudagraph_skill.model import Steps
     from cudagraph_skill.programs import Program
@@ -137,8 +133,7 @@ class Programs:
                 text = "\n".join([*data.notes, found[0]])
                 data = data.model_copy(update={"verified": found[1], "next": found[1].next})
         except SkillError as error:
-            theirs = [str(workflow), asked.path, *asked.versions]
-            raise ToolError(in_arguments(str(error), asked.beside(), theirs)) from None
+            raise ToolError(in_arguments(str(error), asked.beside())) from None
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
     def _written(self, asked: _Asked) -> tuple[str, Written, str]:
@@ -160,9 +155,9 @@ class Programs:
 
     def _next(self, program: Program, path: str, asked: _Asked) -> str:
         if path:
-            return _call("scaffold", {"path": path, "verify": True})
+            return call("scaffold", {"path": path, "verify": True})
         if self._captures.allowed:
-            return _call("scaffold", {**program.options._asdict(), "versions": asked.versions, "path": self._free()})
+            return call("scaffold", {**program.options._asdict(), "versions": asked.versions, "path": self._free()})
         processes = programs.processes(program.text)
         launch = "python" if processes == 1 else f"torchrun --nproc-per-node {processes}"
         return f"save it as step.py, then run: {launch} step.py"
@@ -246,98 +241,16 @@ def _refuse(asked: _Asked) -> None:
 
 def spelled(options: Options) -> str:
     """The call that asks for a program."""
-    return _call("scaffold", options._asdict())
-
-
-def _call(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A call with what is given of the arguments."""
-    given = (f"{name}={_literal(value)}" for name, value in arguments.items() if value)
-    return f"{tool}({', '.join(given)})"
-
-
-def _literal(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-_VALUED = {
-    "workflow": "workflow",
-    "amp": "amp",
-    "accumulate": "accumulate",
-    "into": "path",
-    "for": "versions",
-    "framework": "framework",
-    "shapes": "shapes",
-    "busy": "busy",
-    "deadline": "deadline",
-}
-_FLAGS = {
-    **{name.replace("_", "-"): f"{name}=true" for name in (*Options._fields, *Answers._fields) if name not in _VALUED},
-    "inference": "training=false",
-    "force": "replace=true",
-    "verify": "verify=true",
-}
-# Prose may follow an option too, so a value is a word that looks like one and ends what is said, or stands before a colon.
-_LOOKS = rf"'[^']*'|(?:{'|'.join([*WORKFLOWS, *KINDS, *FRAMEWORKS, 'bf16', 'fp16'])})|[A-Z]+|[^\s']*[\d./=][^\s']*?"
-_ENDS = r"[:;,)`]+(?:\s|$)|$|\ --|\ or\ "
-_VALUE = rf"(?:(?:{_LOOKS})(?={_ENDS})|[^\s:]+(?=:\s))"
-_OPTION = rf"(?:--(?:{'|'.join(_VALUED)})(?![\w-])(?:\ {_VALUE})?|(?:no\ )?--(?:{'|'.join(_FLAGS)})(?![\w-]))"
-_SPOKEN = re.compile(
-    rf"""^skill\ (?:scaffold|recommend):\                                 # who speaks, which the client knows
-    | (?:\bskill\ (?P<tool>scaffold|recommend)\ |(?<![^\s(`]))         # a call, or options alone
-      (?P<options>{_OPTION}(?:\ {_OPTION})*)
-    | \bskill\ (?P<named>scaffold|recommend)\b
-    | (?<!serve\ )--python\b(?:\ [^\s,;]*/[^\s,;]*)?                    # no argument: whoever starts the server says it
-    """,
-    re.VERBOSE,
-)
-
-
-def in_arguments(sentence: str, beside: Mapping[str, Any] | None = None, theirs: Sequence[str] = ()) -> str:
-    """What the command says of its options, said of the arguments of the tools.
-
-    A whole call keeps what was asked `beside`; `theirs` are words of the one who asked, which stay as they are.
-    """
-
-    def told(found: re.Match[str]) -> str:
-        if found["options"]:
-            words = [_argument(each) for each in re.split(r"(?<!\bno) (?=(?:no )?--)", found["options"])]
-            if not found["tool"]:
-                return ", ".join(words)
-            kept = [f"{name}={_literal(value)}" for name, value in (beside or {}).items()]
-            return f"{found['tool']}({', '.join([*words, *kept])})"
-        if found[0].startswith("--python"):
-            return "`skill serve --python PATH`"
-        return found["named"] or ""
-
-    alike = "|".join(re.escape(each) for each in theirs if _SPOKEN.search(each))
-    parts = re.split(rf"(?<!\S)({alike})", sentence) if alike else [sentence]
-    return "".join(part if number % 2 else _SPOKEN.sub(told, part) for number, part in enumerate(parts))
-
-
-def _argument(option: str) -> str:
-    """`amp="bf16"` of `--amp bf16`."""
-    word, _, value = option.partition(" ")
-    if word == "no":
-        return _FLAGS[value[2:]].replace("true", "false")
-    name = word[2:]
-    if name in _FLAGS:
-        return _FLAGS[name]
-    return f"{_VALUED[name]}={_said(name, value)}" if value else _VALUED[name]
-
-
-def _said(name: str, value: str) -> str:
-    """A value of the command as one of the tool; words such as NAME stand for any."""
-    if value.isupper() or name in ("accumulate", "busy", "deadline"):
-        return value
-    text = shlex.split(value)[0] if value.startswith("'") else value
-    if name == "for":
-        return _literal([text])
-    return "|".join(map(_literal, text.split("|"))) if name == "amp" else _literal(text)
+    return call("scaffold", options._asdict())
 
 
 def recommended(found: Recommendation) -> Recommendation:
     """The same in words of the tools."""
     return found._replace(
         notes=tuple(map(in_arguments, found.notes)),
-        questions={in_arguments(option): asks for option, asks in found.questions.items()},
+        questions={_arguments(options): asks for options, asks in found.questions.items()},
     )
+
+
+def _arguments(options: str) -> str:
+    return ", ".join(map(argument, options.split(", ")))

@@ -201,10 +201,10 @@ def located(target: str) -> tuple[str, str, str]:
         return "", found["module"], found["name"]
     path, function = split(target)
     if Path(path).is_dir():
-        raise SkillError(f"{target}: --run captures one callable: name it as FILE:FUNCTION")
+        raise SkillError(f"{target}: `--run` captures one callable: name it as FILE:FUNCTION")
     if path.endswith(".ipynb"):
         raise SkillError(
-            f"{target}: --run imports a Python file: save the notebook as one (`jupyter nbconvert --to script {path}`)"
+            f"{target}: `--run` imports a Python file: save the notebook as one (`jupyter nbconvert --to script {path}`)"
         )
     return path, "", (function or "").replace("<locals>.", "")
 
@@ -382,7 +382,7 @@ def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) 
     """A result for a run that was killed, crashed or left: whether eager code or the graph is to blame, its rungs tell."""
     how, detail = str(ended.get("how", "")), str(ended.get("detail", ""))
     if how == "memory":
-        said = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise --memory if that is right"
+        said = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
         return {"verdict": "lacking", "said": said}
     ends = {
         "deadline": f"it had not come back after {request.deadline:g} s",
@@ -393,7 +393,7 @@ def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) 
         return {"verdict": "lacking", "said": f"the run ended without a result ({detail or how or 'no reason given'})"}
     came = [each.name for each in rungs if each.outcome == "ok"]
     after = f" (done: {', '.join(came)})" if came else ""
-    longer = "; --deadline gives it longer" * (how == "deadline")
+    longer = "; `--deadline` gives it longer" * (how == "deadline")
     past_eager = any(each.name in _PAST_EAGER and each.outcome in ("ok", "differs") for each in rungs)
     where = _stood(ended.get("stack") or (), _Names(request))
     return {"verdict": "capture_error" if past_eager else "error_in_eager", "said": f"{ends[how]}{after}{where}{longer}"}

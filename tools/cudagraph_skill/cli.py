@@ -6,6 +6,7 @@ import argparse
 import difflib
 import io
 import os
+import re
 import sys
 import threading
 from functools import cache
@@ -769,6 +770,11 @@ def _program(command: str) -> str:
     return f"skill {command}"
 
 
+def _as_called(sentence: str) -> str:
+    """The commands in it, which stand in backticks, as one can type them here."""
+    return re.sub(r"`skill ([a-z]+)", lambda found: f"`{_program(found[1])}", sentence)
+
+
 def _first_on_path(name: str) -> str:
     folders = os.environ.get("PATH", "").split(os.pathsep)
     return next((path for folder in folders if os.access(path := os.path.join(folder, name), os.X_OK)), "")  # noqa: PTH118
@@ -928,12 +934,13 @@ def _answered(arguments: Sequence[str]) -> int:
                 stream.reconfigure(errors="backslashreplace")  # a terminal that knows ASCII only still gets the answer
         return run(args)
     except SkillError as error:
-        _say(str(error))
+        said = _as_called(str(error))
+        _say(said)
         ours, _ = _divided(arguments)
         if "--json" in ours or "--output-format=json" in ours or ("--output-format", "json") in pairwise(ours):
             from cudagraph_skill import render
 
-            print(render.error_json(str(error)))
+            print(render.error_json(said))
         return error.exit_code
     finally:  # also after --help; what cannot be written is seen here, not by Python at its exit
         if sys.stdout:

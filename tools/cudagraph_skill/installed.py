@@ -45,12 +45,12 @@ def releases(python: str) -> dict[str, str]:
             command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
     except OSError as error:
-        raise SkillError(f"{python}: {error.strerror}; name the Python that has torch with --python", 3) from None
+        raise SkillError(f"{python}: {error.strerror}; name the Python that has torch with `--python`", 3) from None
     try:
         out, err = process.communicate((_ASK % _NAMES).encode(), timeout=DEADLINE)
     except subprocess.TimeoutExpired:
         raise SkillError(
-            f"{python} did not say within {DEADLINE:g} s which torch it has; name another with --python", 3
+            f"{python} did not say within {DEADLINE:g} s which torch it has; name another with `--python`", 3
         ) from None
     finally:
         _end(process)
@@ -60,7 +60,8 @@ def releases(python: str) -> dict[str, str]:
             return {str(name): str(version) for name, version in found.items()}
     last = (err.decode("utf-8", "replace").strip().split("\n") or [""])[-1]
     raise SkillError(
-        f"{python} did not say which torch it has{': ' * bool(last)}{last[:200]}; name a Python 3.10 or newer with --python", 3
+        f"{python} did not say which torch it has{': ' * bool(last)}{last[:200]}; name a Python 3.10 or newer with `--python`",
+        3,
     )
 
 

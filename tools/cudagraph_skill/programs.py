@@ -58,7 +58,7 @@ def workflow(text: str) -> str:
     near = [slug for slug in WORKFLOWS if slug.startswith(_SEVERAL.get(name, "-"))]
     near = near or [_ALIASES.get(each, each) for each in difflib.get_close_matches(name, [*WORKFLOWS, *_ALIASES], 1)]
     if near:
-        nearest = " or ".join(f"--workflow {each}" for each in near)
+        nearest = " or ".join(f"`--workflow {each}`" for each in near)
         raise SkillError(f"skill scaffold: there is no workflow {_short(text)}; nearest: {nearest}")
     raise SkillError(
         f"skill scaffold: there is no workflow {_short(text)}; there are {', '.join(WORKFLOWS)} "
@@ -124,7 +124,7 @@ def _found(python: str) -> tuple[dict[str, str], str]:
 
 def _source(said: bool, at_hand: bool, where: str) -> str:
     if said:
-        return "as --for says"
+        return "as `--for` says"
     return f"as installed in {where}" if at_hand else f"the newest known, {where} has none"
 
 
@@ -170,16 +170,16 @@ def writable(file: str, force: bool) -> Path:
     except (OSError, ValueError) as error:  # too long for a name, or NULs in it
         why = f"{getattr(error, 'strerror', None) or error}; name another file"
     if why:
-        raise SkillError(f"skill scaffold: --into {_short(file) or repr(file)}: {why}")
+        raise SkillError(f"skill scaffold: `--into {operand(_short(file))}`: {why}")
     return real
 
 
 def _obstacle(file: str, path: Path, force: bool) -> str:
     """Why nothing may be written there, and what to change; "" if it may."""
     if not file or path.is_dir():
-        return f"a file is needed, for example --into {operand(str(path / 'step.py'))}"
+        return f"a file is needed, for example `--into {operand(str(path / 'step.py'))}`"
     if path.suffix != ".py":
-        return f"Python imports files whose name ends in .py; for example --into {operand(str(path.with_suffix('.py')))}"
+        return f"Python imports files whose name ends in .py; for example `--into {operand(str(path.with_suffix('.py')))}`"
     if path.stem in sys.stdlib_module_names or path.stem in _IMPORTED:
         other = operand(str(path.with_name(f"my_{path.stem}.py")))
         return f"Python would import it in place of the module {path.stem}; name it otherwise, for example {other}"
@@ -193,7 +193,7 @@ def _obstacle(file: str, path: Path, force: bool) -> str:
 def _occupied(path: Path, force: bool) -> str:
     """Why what is at that place, or the folder, stands in the way."""
     if os.path.lexists(path) and not force:
-        return "it is there already, and stays as it is: name another file, or add --force to replace it"
+        return "it is there already, and stays as it is: name another file, or add `--force` to replace it"
     if path.exists() and not path.is_file():
         return "that is no file that could be replaced; name another"
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -219,10 +219,10 @@ def save(text: str, file: str, force: bool = False) -> None:
         finally:
             Path(name).unlink(missing_ok=True)
     except FileExistsError:
-        raise SkillError(f"skill scaffold: {file} is there already and stays as it is: add --force to replace it") from None
+        raise SkillError(f"skill scaffold: {file} is there already and stays as it is: add `--force` to replace it") from None
     except OSError as error:
         raise SkillError(
-            f"skill scaffold: --into {file}: not written: {error.strerror}; name a file in a folder of yours"
+            f"skill scaffold: `--into {operand(file)}`: not written: {error.strerror}; name a file in a folder of yours"
         ) from None
 
 

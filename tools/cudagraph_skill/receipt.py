@@ -231,8 +231,8 @@ def raise_if_lacking(ran: once.Run, python: str) -> None:
     how = f"it {ran.ended or 'ended'}{', saying: ' + printable(last)[:_LONG] if last else ''}"
     came = "did not get through `import torch`" if "started" in kinds else "did not run our file"
     if ran.ended.startswith(_LATE):
-        raise SkillError(f"{python} {came} in time ({how}): give it longer with --deadline", 3)
-    raise SkillError(f"{python} {came} ({how}): name a Python 3.10 or newer that has torch with --python", 3)
+        raise SkillError(f"{python} {came} in time ({how}): give it longer with `--deadline`", 3)
+    raise SkillError(f"{python} {came} ({how}): name a Python 3.10 or newer that has torch with `--python`", 3)
 
 
 def received(file: Path, text: str, ran: once.Run, command: str = "") -> Receipt:

@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, quoted
 from cudagraph_skill.scaffold import ALWAYS_TRAIN, BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, PLAIN, RULES, SHAPES, Options
 
 if TYPE_CHECKING:
@@ -46,18 +46,18 @@ class Answers(NamedTuple):
 
 # The same as questions, those that decide first.
 QUESTIONS = {
-    "--busy PERCENT": f"how much of the step the GPU is busy; above {BUSY:g} no graph helps",
-    "--framework NAME": f"which library runs the layers: {', '.join(FRAMEWORKS)}",
-    "--training | --inference": "is it trained, or only run",
+    "--busy": f"how much of the step the GPU is busy, in percent; above {BUSY:g} no graph helps",
+    "--framework": f"which library runs the layers: {', '.join(FRAMEWORKS)}",
+    "--training, --inference": "is it trained, or only run",
     "--fp8": "do layers compute in FP8",
-    "--shapes KIND": "static: every step has the same; buckets: a few sizes, or padded to such; dynamic: any",
+    "--shapes": "static: every step has the same; buckets: a few sizes, or padded to such; dynamic: any",
     "--host-reads": "does a part of the step read values on the host, or can otherwise not be captured",
     "--decode": "does it generate token by token with a KV cache",
     "--moe": "are tokens sent to experts, so that sizes depend on the data",
     "--pp": "is the model a pipeline over several GPUs",
     "--control": "is the optimizer to be in the graph, and every step of the capture to be yours",
     "--no-compile": "must torch.compile stay out",
-    "--ddp, --fsdp, --amp bf16|fp16": "what the program is to have too",
+    "--ddp, --fsdp, --amp": "what the program is to have too; mixed precision is bf16 or fp16",
 }
 
 
@@ -369,7 +369,9 @@ def framework(text: str) -> str:
     name = _ALSO.get(name, name)
     if name in FRAMEWORKS:
         return name
-    raise SkillError(f"skill recommend: --framework {text}: {_nearest(name, [*FRAMEWORKS, *_ALSO])}{', '.join(FRAMEWORKS)}")
+    raise SkillError(
+        f"skill recommend: `--framework {quoted(text)}`: {_nearest(name, [*FRAMEWORKS, *_ALSO])}{', '.join(FRAMEWORKS)}"
+    )
 
 
 def asked(answers: Answers) -> str:
@@ -394,15 +396,17 @@ def _checked(answers: Answers) -> Answers:
     if answers.framework:
         answers = answers._replace(framework=framework(answers.framework))
     if answers.shapes and answers.shapes not in KINDS:
-        raise SkillError(f"skill recommend: --shapes {answers.shapes}: {_nearest(answers.shapes, KINDS)}{', '.join(KINDS)}")
+        raise SkillError(
+            f"skill recommend: `--shapes {quoted(answers.shapes)}`: {_nearest(answers.shapes, KINDS)}{', '.join(KINDS)}"
+        )
     if answers.amp not in ("", "bf16", "fp16"):
-        raise SkillError(f"skill recommend: --amp {answers.amp}: {_nearest(answers.amp, ('bf16', 'fp16'))}bf16, fp16")
+        raise SkillError(f"skill recommend: `--amp {quoted(answers.amp)}`: {_nearest(answers.amp, ('bf16', 'fp16'))}bf16, fp16")
     if answers.busy is not None and not 0 <= answers.busy <= 100:
-        raise SkillError(f"skill recommend: --busy {answers.busy:g}: a share of the step in percent lies between 0 and 100")
+        raise SkillError(f"skill recommend: `--busy {answers.busy:g}`: a share of the step in percent lies between 0 and 100")
     for clash, reason, instead in _CLASHES:
         if clash(answers):
             near = _agreeing(answers._replace(**instead))
-            raise SkillError(f"skill recommend: `{asked(answers)}`: {reason}; nearest: skill recommend {asked(near)}")
+            raise SkillError(f"skill recommend: `{asked(answers)}`: {reason}; nearest: `skill recommend {asked(near)}`")
     return answers
 
 
@@ -440,7 +444,7 @@ def _fitted(options: Options) -> tuple[Options, list[str]]:
             break
         fitted = options._replace(**broken.instead)
         changed = {name: value for name, value in fitted._asdict().items() if value != getattr(options, name)}
-        words = [f"--{name} {value}" if value else f"no --{name}" for name, value in changed.items()]
+        words = [f"`--{name} {value}`" if value else f"without `--{name}`" for name, value in changed.items()]
         notes.append(f"{', '.join(words)}: {broken.reason}")
         options = fitted
     return options, notes
@@ -468,11 +472,11 @@ def _assumed(a: Answers, options: Options) -> list[str]:
         return notes
     taken = []
     if options.workflow in PLAIN and not a.framework:
-        taken.append("plain PyTorch (--framework)")
+        taken.append("plain PyTorch (`--framework`)")
     if a.training is None and not a.decode:
-        taken.append("training (--inference)" if options.training else "inference (--training)")
+        taken.append("training (`--inference`)" if options.training else "inference (`--training`)")
     if not a.shapes and not a.decode and options.workflow != "reduce-overhead":
-        taken.append("static shapes (--shapes)")
+        taken.append("static shapes (`--shapes`)")
     if taken:
         notes.append(f"taken for {', '.join(taken)}: say otherwise with the option")
     if a.framework == "megatron-bridge":
@@ -486,5 +490,5 @@ def _remarks(a: Answers, options: Options) -> list[str]:
     for remark in _REMARKS:
         about = Answers(**{name: getattr(a, name) for name in remark.on})
         if about != Answers() and remark.fits(a, options):
-            notes.append(f"{', '.join(_words(about))}: {remark.text}")
+            notes.append(f"{', '.join(f'`{each}`' for each in _words(about))}: {remark.text}")
     return notes

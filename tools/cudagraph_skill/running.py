@@ -46,7 +46,7 @@ def environment_python() -> str:
     found = sys.executable if find_spec("torch") else shutil.which("python3")
     if found is None:
         raise SkillError(
-            "no python3 is on the PATH, and no environment is active: name the interpreter that has torch with --python", 3
+            "no python3 is on the PATH, and no environment is active: name the interpreter that has torch with `--python`", 3
         )
     return found
 
@@ -63,7 +63,7 @@ def interpreter(python: str) -> str:
     if found and not ("/" in path and is_folder):
         return found
     why = "that is a folder" if is_folder else "there is no such program on the PATH"
-    raise SkillError(f"{python}: {why}; name the Python that has torch with --python, such as --python .venv/bin/python", 3)
+    raise SkillError(f"{python}: {why}; name the Python that has torch, such as `--python .venv/bin/python`", 3)
 
 
 def refuse_without_run(args: argparse.Namespace) -> None:

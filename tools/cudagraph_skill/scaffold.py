@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.model import SkillError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,12 +135,12 @@ RULES = [
     ),
     Rule(
         lambda o: (o.pool or o.partial) and sum(getattr(o, each) for each in SHAPES) > 1,
-        "an inference program is built around one of --buckets, --decode, --pool and --partial",
+        "an inference program is built around one of `--buckets`, `--decode`, `--pool` and `--partial`",
         {"pool": False, "partial": False},
     ),
     Rule(
         lambda o: o.buckets and o.decode,
-        "an inference program is built around one of --buckets, --decode, --pool and --partial",
+        "an inference program is built around one of `--buckets`, `--decode`, `--pool` and `--partial`",
         {"buckets": False},
     ),
     Rule(
@@ -175,7 +175,7 @@ RULES = [
     ),
     Rule(
         lambda o: o.rng and not (o.training or o.decode),
-        "nothing in a plain forward draws random numbers; --training and --decode do",
+        "nothing in a plain forward draws random numbers; `--training` and `--decode` do",
         {"rng": False},
     ),
     Rule(
@@ -208,7 +208,7 @@ def checked(options: Options) -> Options:
     if broken is None:
         return options
     raise SkillError(
-        f"skill scaffold: `{spelled(options)}`: {broken.reason}; nearest: skill scaffold {spelled(nearest(options))}"
+        f"skill scaffold: `{spelled(options)}`: {broken.reason}; nearest: `skill scaffold {spelled(nearest(options))}`"
     )
 
 
@@ -281,7 +281,7 @@ def versions(wanted: Sequence[str], installed: Mapping[str, str]) -> Versions:
         if found.setdefault(name, release) != release:
             both = f"{_NAMES.get(name, name)} {_dotted(found[name])} and {_dotted(release)}"
             raise SkillError(
-                f"skill scaffold: --for asks for {both}: a program is written for one release, leave the other out"
+                f"skill scaffold: `--for` asks for {both}: a program is written for one release, leave the other out"
             )
     found = dict(_requirement(f"{name}=={text}") for name, text in installed.items()) | found
     return Versions(*(_known(name, found.get(name, getattr(NEWEST, name))) for name in Versions._fields))
@@ -303,7 +303,9 @@ def _requirement(text: str) -> tuple[str, tuple[int, int]]:
         why = f"`{version[:60]}` is no release, which has a major and a minor number"
     else:
         why = f"`{sign[:9]}` leaves the release open"
-    raise SkillError(f"skill scaffold: --for {text[:60]}: {why}; write one release of one package, such as torch==2.6")
+    raise SkillError(
+        f"skill scaffold: `--for {quoted(text[:60])}`: {why}; write one release of one package, such as torch==2.6"
+    )
 
 
 def _known(name: str, release: tuple[int, int]) -> tuple[int, int]:
@@ -314,7 +316,7 @@ def _known(name: str, release: tuple[int, int]) -> tuple[int, int]:
     package = _NAMES.get(name, name)
     raise SkillError(
         f"skill scaffold: {package} {_dotted(release)} is not among the releases that the templates were written for "
-        f"({_dotted(oldest)} to {_dotted(newest)}); nearest: --for {package}=={_dotted(near)}"
+        f"({_dotted(oldest)} to {_dotted(newest)}); nearest: `--for {package}=={_dotted(near)}`"
     )
 
 

@@ -52,7 +52,7 @@ def notes(program: Program, path: str = "") -> list[str]:
     what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
     said = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
     if "transformer-engine" in program.versions:
-        said.append("read in Transformer Engine's source, and never run by its authors: use --verify")
+        said.append("read in Transformer Engine's source, and never run by its authors: use `--verify`")
     if program.unused:
         said.append(one_line(f"left aside, since this program does not use it: {', '.join(program.unused)}"))
     return said

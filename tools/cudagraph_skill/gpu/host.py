@@ -302,7 +302,7 @@ class _Tree:
         self._drain()
         last = (self._tail.decode("utf-8", "replace").split("\n")[-2:] or [""])[0].strip()
         how = f"{self._how_it_ended()}{', saying: ' + last if last else ''}"
-        return f"{self.python} ended before it was ready ({how}): name a Python 3.10 or newer that has torch with --python"
+        return f"{self.python} ended before it was ready ({how}): name a Python 3.10 or newer that has torch with `--python`"
 
     def _how_it_ended(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -335,7 +335,7 @@ def _start(
             process_group=0,
         )
     except OSError as error:
-        raise SkillError(f"{command[0]}: {error.strerror}; name the Python that has torch with --python", 3) from None
+        raise SkillError(f"{command[0]}: {error.strerror}; name the Python that has torch with `--python`", 3) from None
 
 
 def _whole(python: str) -> str:

@@ -265,7 +265,7 @@ class Watch:
             self._check()
             return
         many = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
-        hint = "use a smaller --skip" if self._count else "name what the program calls"
+        hint = "use a smaller `--skip`" if self._count else "name what the program calls"
         self._report.result(_told("misuse", f"the program ended, and {self._request['target']} {many}: {hint}", self._request))
 
     def _check(self) -> None:

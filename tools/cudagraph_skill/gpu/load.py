@@ -281,7 +281,7 @@ def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, 
         make = _attribute(module, maker)
         if not callable(make):
             raise Misuse(
-                f"{request.get('shown')} has no function {maker}: --inputs names the function that returns the arguments of {name}"
+                f"{request.get('shown')} has no function {maker}: `--inputs` names the function that returns the arguments of {name}"
             )
         return lambda: _arguments(make(device) if _takes(make, 1) else make())
     if shapes:
@@ -290,7 +290,9 @@ def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, 
     needed = _required(found)
     if needed:
         shown = " ".join("--shape 8x16" for _ in needed)
-        raise Misuse(f"{name} takes {', '.join(needed)}: give their shapes ({shown}), or --inputs FUNCTION that returns them")
+        raise Misuse(
+            f"{name} takes {', '.join(needed)}: give their shapes (`{shown}`), or `--inputs FUNCTION` that returns them"
+        )
     return lambda: ((), {})
 
 
@@ -304,7 +306,7 @@ def _shape(text: str, device: str) -> Callable[[], Any]:
     dtype = DTYPES.get(found["dtype"] or "float32") if found else None
     if found is None or dtype is None:
         raise Misuse(
-            f"--shape {text}: write 8x128, 8x128:bf16, 8x128:int64<50257, or =0.5 for a number; dtypes are {', '.join(DTYPES)}"
+            f"`--shape {text}`: write 8x128, 8x128:bf16, 8x128:int64<50257, or =0.5 for a number; dtypes are {', '.join(DTYPES)}"
         )
     sizes = () if found["sizes"] == "scalar" else tuple(map(int, found["sizes"].split("x")))
     below = int(found["below"] or 2)

@@ -84,7 +84,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess
             start_new_session=True,
         )
     except OSError as error:
-        raise SkillError(f"{command[0]}: {error.strerror}; name the Python that has torch with --python", 3) from None
+        raise SkillError(f"{command[0]}: {error.strerror}; name the Python that has torch with `--python`", 3) from None
 
 
 class _Watched:

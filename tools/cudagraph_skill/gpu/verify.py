@@ -180,12 +180,14 @@ def without_torch() -> str:
     """Why this interpreter cannot run the program, as a sentence; "" where it can. Imports torch."""
     here = sys.executable
     if sys.version_info < OLDEST_PYTHON:
-        return f"{here} is Python {platform.python_version()}, and the program needs 3.10 or newer: name another with --python"
+        return (
+            f"{here} is Python {platform.python_version()}, and the program needs 3.10 or newer: name another with `--python`"
+        )
     try:
         import torch
     except ModuleNotFoundError as error:
         if error.name == "torch":
-            return f"{here} has no torch: name the Python that has it with --python, or install torch >=2.4 for this one"
+            return f"{here} has no torch: name the Python that has it with `--python`, or install torch >=2.4 for this one"
         return f"`import torch` fails in {here}: {error}"
     except Exception as error:  # noqa: BLE001 - a broken installation raises anything, often OSError
         return f"`import torch` fails in {here}: {' '.join(str(error).split())}"
@@ -201,7 +203,7 @@ def lacking(processes: int) -> str:
     if not torch.version.cuda:
         return (
             f"the program needs a GPU, and the torch of {sys.executable} was built without CUDA: install a CUDA build, "
-            "or name another Python with --python"
+            "or name another Python with `--python`"
         )
     why = "it counts none"
     try:

@@ -232,7 +232,7 @@ def _fitness() -> dict[str, Any]:
         if error.name != "torch":
             return _unfit(f"`import torch` fails in {sys.executable}: {error}")
         return _unfit(
-            f"{sys.executable} has no torch: name the Python that has it with --python, or install torch >=2.4 for this one"
+            f"{sys.executable} has no torch: name the Python that has it with `--python`, or install torch >=2.4 for this one"
         )
     except Exception as error:  # noqa: BLE001 - a broken installation raises anything, often OSError
         return _unfit(f"`import torch` fails in {sys.executable}: {type(error).__name__}: {error}")
@@ -256,7 +256,7 @@ def _gpus(cuda: str) -> tuple[int, str]:
     if not cuda:
         return (
             0,
-            f"the torch of {sys.executable} was built without CUDA: install a CUDA build, or name another Python with --python",
+            f"the torch of {sys.executable} was built without CUDA: install a CUDA build, or name another Python with `--python`",
         )
     reading, writing = os.pipe()
     if not fork():

@@ -1,0 +1,81 @@
+"""Sentences of the command in words of the tools: calls and options, which stand in backticks there, as calls and arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.recommend import Answers
+from cudagraph_skill.scaffold import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ARGUMENTS = {"into": "path", "for": "versions", "force": "replace", "shape": "shapes"}  # named otherwise than the option
+_DEFAULTS = {**Options._field_defaults, **Answers._field_defaults, "replace": False, "verify": False}
+_FLAGS = [name for name, value in _DEFAULTS.items() if value is False or name == "training"]
+_VALUED = {*Options._fields, *Answers._fields, "path", "versions", "deadline", "inputs"}.difference(_FLAGS)
+_ALONE = {**{name: f"{name}=true" for name in _FLAGS}, **{name: name for name in _VALUED}, "inference": "training=false"}
+_LISTS = {"for", "shape"}  # options that may be given several times
+_NUMBERS = {"accumulate", "busy", "deadline"}
+_SPEAKER = re.compile(r"^skill [a-z]+: ")  # the client knows whom it called
+_QUOTED = re.compile("`([^`]+)`")
+
+
+def call(tool: str, arguments: Mapping[str, Any]) -> str:
+    """A call with what is given of the arguments."""
+    given = (f"{name}={literal(value)}" for name, value in arguments.items() if value)
+    return f"{tool}({', '.join(given)})"
+
+
+def literal(value: object) -> str:
+    """A value as it stands in a call."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def in_arguments(sentence: str, beside: Mapping[str, Any] | None = None) -> str:
+    """The sentence with what stands in backticks as `argument` says it; whole calls keep what was asked `beside`."""
+    return _QUOTED.sub(lambda found: f"`{argument(found[1], beside or {})}`", _SPEAKER.sub("", sentence))
+
+
+def argument(words: str, beside: Mapping[str, Any] | None = None) -> str:
+    """`amp="bf16"` of `--amp bf16`, `scaffold(fp8=true)` of `skill scaffold --fp8`; other words stay as they are."""
+    try:
+        split = shlex.split(words)
+    except ValueError:  # an apostrophe
+        return words
+    match split:
+        case ["skill", "scaffold" | "recommend" as tool]:
+            return tool
+        case ["skill", "scaffold" | "recommend" as tool, *options] if given := _given(options):
+            kept = [f"{name}={literal(value)}" for name, value in (beside or {}).items()]
+            return f"{tool}({', '.join([*given, *kept])})"
+        case _:
+            return ", ".join(_given(split)) or words
+
+
+def _given(words: Sequence[str]) -> list[str]:
+    """The arguments that options stand for; none where a word is for the command alone."""
+    options: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        name = word if word.startswith("--") else name
+        options.setdefault(name, []).extend([word] * (word != name))
+    found = [_argument(name.removeprefix("--"), values) for name, values in options.items()]
+    return [] if "" in found else found
+
+
+def _argument(option: str, values: Sequence[str]) -> str:
+    """One argument, or its name where the option was named alone; "" where the tools have none."""
+    if option == "python":  # whoever starts the server says it
+        return " ".join(["skill serve --python", *(values or ["PATH"])])
+    name = _ARGUMENTS.get(option, option.replace("-", "_"))
+    if not values:
+        return _ALONE.get(name, "")
+    if name not in _VALUED:
+        return ""
+    if option in _LISTS:
+        return f"{name}={literal(values)}"
+    return f"{name}={values[0] if values[0].isupper() or name in _NUMBERS else literal(values[0])}"  # FUNCTION is any value
