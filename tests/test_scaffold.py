@@ -62,7 +62,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def _every() -> list[Options]:
     values: dict[str, tuple[Any, ...]] = dict.fromkeys(Options._fields, (False, True))
-    values |= {"workflow": tuple(WORKFLOWS), "amp": ("", "bf16", "fp16"), "accumulate": (0, 4)}
+    values |= {"workflow": tuple(WORKFLOWS), "amp": ("", "bf16", "fp16"), "accumulate": (0, 1, 4)}
     return [Options(*each) for each in itertools.product(*values.values())]
 
 

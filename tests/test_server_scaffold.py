@@ -93,7 +93,7 @@ def test_every_option_of_the_programs_is_an_argument() -> None:
         ({**STEP, "versions": "numpy==2"}, '`versions=["numpy==2"]`: '),
         ({**STEP, "versions": [1]}, "versions=[1] should be a valid string, or left out"),
         ({**STEP, "amp": "fp32"}, "amp=\"fp32\" should be 'bf16' or 'fp16', or left out"),
-        ({**STEP, "accumulate": 1}, "accumulate=1: a step of one microbatch is a plain step, leave it out"),
+        ({**STEP, "accumulate": 1}, "accumulate=1`: a step of one microbatch is a plain step; nearest: `"),
         ({**STEP, "accumulate": -1, "amp": 1}, "amp=1 should be 'bf16' or 'fp16', or left out; accumulate=-1 should be "),
         ({**STEP, "trainig": True}, "it has no argument trainig; did you mean training? it has workflow, training, "),
         ({**STEP, "path": "step.py"}, "this server does that in no folder"),

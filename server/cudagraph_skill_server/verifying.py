@@ -223,8 +223,6 @@ def _refuse(asked: _Asked) -> None:
     Raises:
         SkillError: they do not.
     """
-    if asked.options["accumulate"] == 1:
-        raise SkillError("accumulate=1: a step of one microbatch is a plain step, leave it out")
     if asked.verify and not asked.path:
         raise SkillError("the receipt is kept beside the program: say with path where that is to be written")
     if asked.replace and not asked.path:

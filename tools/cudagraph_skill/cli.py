@@ -58,10 +58,10 @@ class _Parser(argparse.ArgumentParser):
         raise SkillError(f"{self.prog}: {message}; see `{self.prog} --help`")
 
 
-def _at_least(least: int, text: str, why: str = "") -> int:
+def _at_least(least: int, text: str) -> int:
     number = int(text[:9])
     if number < least or len(text) > 6:
-        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be {least} or more and at most 999999{why}")
+        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be {least} or more and at most 999999")
     return number
 
 
@@ -71,10 +71,6 @@ def _count(text: str) -> int:
 
 def _number(text: str) -> int:
     return _at_least(0, text)
-
-
-def _several(text: str) -> int:
-    return _at_least(2, text, ": a step of one microbatch is a plain step, leave it out")
 
 
 def _positive(text: str) -> float:
@@ -91,7 +87,7 @@ def _percent(text: str) -> float:
     return number
 
 
-_count.__name__ = _number.__name__ = _several.__name__ = "whole number"  # argparse names the type in its message
+_count.__name__ = _number.__name__ = "whole number"  # argparse names the type in its message
 _positive.__name__ = _percent.__name__ = "number"
 
 
@@ -300,7 +296,7 @@ def _add_scaffold(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_kind(new)
     new.add_argument("--amp", choices=("bf16", "fp16"), help=_WISHES["amp"])
     new.add_argument(
-        "--accumulate", nargs="?", type=_several, const=_MICROBATCHES, default=0, metavar="N", help=_WISHES["accumulate"]
+        "--accumulate", nargs="?", type=_number, const=_MICROBATCHES, default=0, metavar="N", help=_WISHES["accumulate"]
     )
     for name, text in _WISHES.items():
         if name not in ("training", "amp", "accumulate"):

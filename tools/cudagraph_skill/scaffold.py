@@ -127,6 +127,7 @@ RULES = [
         NO_GRADIENTS,
         {"ddp": False, "fsdp": False},
     ),
+    Rule(lambda o: o.accumulate == 1, "a step of one microbatch is a plain step", {"accumulate": 0}),
     Rule(lambda o: bool(o.accumulate) and not o.training, "there are no gradients to add up in inference", {"accumulate": 0}),
     Rule(
         lambda o: o.training and any(getattr(o, each) for each in ("buckets", "decode", "pool")),
