@@ -332,9 +332,32 @@ def program(options: Options, given: Versions, file: str = "step.py") -> str:
     """The text of the program, named `file` where it says how it is run.
 
     Raises:
-        SkillError: the options do not go together.
+        SkillError: the options do not go together, or the releases do not.
     """
-    return _environment().get_template(template(checked(options))).render(_words(options, given, file))
+    name = template(checked(options))
+    _refuse_together(options, given)
+    return _environment().get_template(name).render(_words(options, given, file))
+
+
+def _refuse_together(options: Options, given: Versions) -> None:
+    """Nothing, where the releases of Megatron-Core and Transformer Engine work together (read in the source of both).
+
+    Raises:
+        SkillError: graphs of FP8 layers would fail; the sentence has the nearest release.
+    """
+    if not (options.workflow == "mcore-per-layer" and options.fp8):
+        return
+    core, engine = given.megatron_core, given.transformer_engine
+    lacks, near = "", (0, 0)
+    if core >= (0, 16) and engine < (2, 6):
+        lacks, near = "make_weak_ref", (2, 6)
+    if core < (0, 18) and (2, 15) <= engine < (2, 17):
+        lacks, near = "set_skip_fp8_weight_update_tensor", (2, 17)
+    if lacks:
+        raise SkillError(
+            f"skill scaffold: graphs of megatron-core {_dotted(core)} call {lacks}, which Transformer Engine {_dotted(engine)} "
+            f"does not have; nearest: `--for transformer-engine=={_dotted(near)}`"
+        )
 
 
 def _words(options: Options, given: Versions, file: str) -> dict[str, Any]:
