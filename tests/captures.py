@@ -116,15 +116,5 @@ def _run(names: list[str]) -> dict[str, Any]:
     return {**on_gpu.machine("python tests/captures.py run"), "digest": digest(), "results": rows}
 
 
-def main() -> None:
-    """`run [NAME ...]` or `keep FILE`."""
-    if sys.argv[1:2] == ["run"]:
-        on_gpu.show(_run(sys.argv[2:]))
-    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
-        shutil.copy(sys.argv[2], EVIDENCE)
-    else:
-        sys.exit(__doc__)
-
-
 if __name__ == "__main__":
-    main()
+    on_gpu.run_or_keep(_run, EVIDENCE, __doc__)

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,8 +47,17 @@ def machine(command: str) -> dict[str, Any]:
     }
 
 
-def show(found: dict[str, Any]) -> None:
-    """Print a run as it is kept, and on stderr its rows that say what is `wrong`."""
+def run_or_keep(run: Callable[[list[str]], dict[str, Any]], evidence: Path, usage: str | None) -> None:
+    """`run [WORD ...]` prints a run as it is kept, and on stderr its rows that say what is `wrong`; `keep FILE` keeps it."""
+    if sys.argv[1:2] == ["run"]:
+        _show(run(sys.argv[2:]))
+    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
+        shutil.copy(sys.argv[2], evidence)
+    else:
+        sys.exit(usage)
+
+
+def _show(found: dict[str, Any]) -> None:
     print(json.dumps(found, indent=1))
     wrong = [f"{row['name']}: {row['wrong']}" for row in found["results"] if row["wrong"]]
     right = len(found["results"]) - len(wrong)

@@ -13,7 +13,6 @@ import asyncio
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -233,15 +232,5 @@ def _machine(python: str) -> dict[str, Any]:
     return dict(json.loads(found))
 
 
-def main() -> None:
-    """`run [PYTHON]` or `keep FILE`."""
-    if sys.argv[1:2] == ["run"]:
-        on_gpu.show(_run((sys.argv[2:] or [sys.executable])[0]))
-    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
-        shutil.copy(sys.argv[2], EVIDENCE)
-    else:
-        sys.exit(__doc__)
-
-
 if __name__ == "__main__":
-    main()
+    on_gpu.run_or_keep(lambda words: _run((words or [sys.executable])[0]), EVIDENCE, __doc__)

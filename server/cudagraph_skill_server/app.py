@@ -18,7 +18,7 @@ from cudagraph_skill.check.targets import split
 from cudagraph_skill.diagnosis import diagnose
 from cudagraph_skill.entries import Table, open_table
 from cudagraph_skill.logs import decoded
-from cudagraph_skill.model import SkillError, Steps, printable
+from cudagraph_skill.model import SkillError, Steps, printable, shortened
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.recommend import Answers
 from cudagraph_skill.recommend import recommend as recommended
@@ -397,7 +397,7 @@ def _refuse_unknown(name: str, arguments: Mapping[str, Any], known: Mapping[str,
         return
     near = get_close_matches(unknown, known, 1)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise ToolError(f"Error executing tool {name}: it has no argument {_short(unknown)}; {hint}it has {', '.join(known)}")
+    raise ToolError(f"Error executing tool {name}: it has no argument {shortened(unknown)}; {hint}it has {', '.join(known)}")
 
 
 def _misfit(error: ValidationError, arguments: Mapping[str, Any], required: Sequence[str]) -> str:
@@ -406,7 +406,7 @@ def _misfit(error: ValidationError, arguments: Mapping[str, Any], required: Sequ
     for each in error.errors(include_url=False):
         said.setdefault(str(each["loc"][0]), []).append(each["msg"].removeprefix("Input should be "))
     return "; ".join(
-        f"{name}={_short(literal(arguments[name]))} should be {' or '.join(dict.fromkeys(needs))}"
+        f"{name}={shortened(literal(arguments[name]))} should be {' or '.join(dict.fromkeys(needs))}"
         f"{'' if name in required else ', or left out'}"
         if name in arguments
         else f"{name} is missing: give it"
@@ -422,10 +422,6 @@ def _crash(error: BaseException | None) -> str:
         f"the server broke off ({type(error).__name__}{': ' * bool(said)}{said}), which is a fault of its own: "
         "report it with the traceback on its stderr, and go on without this call"
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:

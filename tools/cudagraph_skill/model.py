@@ -23,6 +23,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
+def shortened(text: str) -> str:
+    """`text`, or its beginning where it is long."""
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
 def quoted(text: str) -> str:
     """`text` as one word of a command to paste, with nothing in it that steers a terminal."""
     return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"

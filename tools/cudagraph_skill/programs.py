@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import installed, running, scaffold
-from cudagraph_skill.model import SkillError, operand, quoted
+from cudagraph_skill.model import SkillError, operand, quoted, shortened
 from cudagraph_skill.scaffold import WORKFLOWS, Options
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def workflow(text: str) -> str:
     near = near or [_ALIASES.get(each, each) for each in difflib.get_close_matches(name, [*WORKFLOWS, *_ALIASES], 1)]
     if near:
         nearest = " or ".join(f"`--workflow {each}`" for each in near)
-        raise SkillError(f"skill scaffold: there is no workflow {_short(text)}; nearest: {nearest}")
+        raise SkillError(f"skill scaffold: there is no workflow {shortened(text)}; nearest: {nearest}")
     raise SkillError(
-        f"skill scaffold: there is no workflow {_short(text)}; there are {', '.join(WORKFLOWS)} "
+        f"skill scaffold: there is no workflow {shortened(text)}; there are {', '.join(WORKFLOWS)} "
         "(`skill scaffold` says what each is for, `skill recommend` which to take)"
     )
 
@@ -170,7 +170,7 @@ def writable(file: str, force: bool) -> Path:
     except (OSError, ValueError) as error:  # too long for a name, or NULs in it
         why = f"{getattr(error, 'strerror', None) or error}; name another file"
     if why:
-        raise SkillError(f"skill scaffold: `--into {operand(_short(file))}`: {why}")
+        raise SkillError(f"skill scaffold: `--into {operand(shortened(file))}`: {why}")
     return real
 
 
@@ -224,7 +224,3 @@ def save(text: str, file: str, force: bool = False) -> None:
         raise SkillError(
             f"skill scaffold: `--into {operand(file)}`: not written: {error.strerror}; name a file in a folder of yours"
         ) from None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:59]}…"
