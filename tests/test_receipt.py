@@ -400,8 +400,11 @@ def test_an_interpreter_that_is_none(tmp_path: Path, python: str, said: str) -> 
 
 
 def test_a_deadline_that_came_first_is_no_fault_of_the_interpreter(tmp_path: Path) -> None:
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 1000\n")
+    slow.chmod(0o700)
     with pytest.raises(SkillError, match=r"in time .*: give it longer with `--deadline`") as raised:
-        verified(write(tmp_path), deadline=0.001)
+        verified(write(tmp_path), python=str(slow), deadline=0.2)
     assert raised.value.exit_code == 3
 
 
