@@ -1,4 +1,4 @@
-"""The evidence on the command and the server on a GPU is of the cases and programs that are here, and nothing in it went wrong."""
+"""The evidence on the command and the server on a GPU is of the cases and programs here, and nothing in it went wrong."""
 
 from __future__ import annotations
 
