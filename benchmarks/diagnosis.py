@@ -23,8 +23,8 @@ import yaml
 from cudagraph_skill import render
 from cudagraph_skill.diagnosis import diagnose
 from cudagraph_skill.entries import Table, open_table
-from cudagraph_skill.model import Steps
 from cudagraph_skill.paths import skill_root
+from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

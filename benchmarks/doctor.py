@@ -34,7 +34,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 from cudagraph_skill import capture  # noqa: E402
-from cudagraph_skill.model import SkillError  # noqa: E402
+from cudagraph_skill.errors import SkillError  # noqa: E402
 
 EVIDENCE = HERE / "evidence" / "doctor.json"
 _BARE = """

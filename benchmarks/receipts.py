@@ -36,7 +36,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
 from cudagraph_skill import receipt  # noqa: E402
-from cudagraph_skill.model import SkillError  # noqa: E402
+from cudagraph_skill.errors import SkillError  # noqa: E402
 
 EVIDENCE = HERE / "evidence" / "receipts.json"
 WRITTEN_FOR = "torch==2.11"

@@ -19,9 +19,10 @@ from cudagraph_skill import capture, cli, evidence, examinations, findings, runn
 from cudagraph_skill.capture import Ears, Guests, Request
 from cudagraph_skill.check.hazards import table
 from cudagraph_skill.check.source import lines_of
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.gpu import host
 from cudagraph_skill.gpu.host import Ended
-from cudagraph_skill.model import SkillError, Steps
+from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

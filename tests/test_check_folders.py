@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cudagraph_skill import check
 from cudagraph_skill.check import Options, check_paths, check_text, machine, parallel
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,8 @@ from cudagraph_skill import findings
 from cudagraph_skill.check import Options, check_text, fixes, hazards
 from cudagraph_skill.check.source import read_source
 from cudagraph_skill.check.targets import names
-from cudagraph_skill.model import SkillError, Steps
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import Steps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

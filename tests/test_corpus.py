@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill import corpus
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import pytest
 from cudagraph_skill import render
 from cudagraph_skill.diagnosis import diagnose
 from cudagraph_skill.entries import Table, open_table
-from cudagraph_skill.model import Steps, Verdict
+from cudagraph_skill.model import Verdict
 from cudagraph_skill.paths import skill_root
+from cudagraph_skill.text import Steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

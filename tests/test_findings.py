@@ -12,7 +12,9 @@ import pytest
 from cudagraph_skill import findings
 from cudagraph_skill.check import fixes
 from cudagraph_skill.check.source import UNREAD, lines_of
-from cudagraph_skill.model import Edit, Finding, Region, Report, SkillError, Steps
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.model import Edit, Finding, Region, Report
+from cudagraph_skill.text import Steps
 from hazard_sample import sample
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from cudagraph_skill import corpus, reading
 from cudagraph_skill.check import Options, check_paths
 from cudagraph_skill.check.hazards import hazard, table
-from cudagraph_skill.model import Steps
+from cudagraph_skill.text import Steps
 from replayed import EVIDENCE, ROOT, digest, functions, programs, seen
 
 if TYPE_CHECKING:

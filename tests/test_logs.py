@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cudagraph_skill import logs
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 CHAINED = """\
 Traceback (most recent call last):

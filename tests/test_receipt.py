@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from cudagraph_skill import receipt
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.gpu import once, verify
-from cudagraph_skill.model import SkillError
 from cudagraph_skill.receipt import Receipt
 from user_files import module_of
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import recommend, scaffold, scaffolding
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.recommend import Answers, Recommendation
 from cudagraph_skill.scaffold import WORKFLOWS, Options
 

@@ -19,7 +19,7 @@ import pytest
 from cudagraph_skill import check, installed, programs, running, scaffold, scaffolding
 from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.settings import Options as Settings
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import NEWEST, OLDEST, WORKFLOWS, Options
 
 if TYPE_CHECKING:

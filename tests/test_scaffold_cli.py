@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import cli, receipt, running, scaffolding
-from cudagraph_skill.model import SkillError, quoted
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import WORKFLOWS, Options
+from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

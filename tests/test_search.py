@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill import terms
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.ranking import MAX_CHARACTERS, key
 from cudagraph_skill.search import Index, open_index

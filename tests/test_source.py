@@ -18,7 +18,8 @@ from cudagraph_skill.check.settings import Options, chosen, excluded, settings
 from cudagraph_skill.check.source import UNREAD, Source, allowed, lines_of, read_source
 from cudagraph_skill.check.targets import expand, names, no_function, split
 from cudagraph_skill.check.tokens import bare, pieces
-from cudagraph_skill.model import Finding, SkillError
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.model import Finding
 from hazard_sample import TEXT, sample
 from hypothesis import given, strategies
 

@@ -17,12 +17,13 @@ from cudagraph_skill.check.source import lines_of
 from cudagraph_skill.check.targets import split
 from cudagraph_skill.diagnosis import diagnose
 from cudagraph_skill.entries import Table, open_table
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.logs import decoded
-from cudagraph_skill.model import SkillError, Steps, printable, shortened
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.recommend import Answers
 from cudagraph_skill.recommend import recommend as recommended
 from cudagraph_skill.search import Index, open_index
+from cudagraph_skill.text import Steps, printable, shortened
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resources import FileResource

@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.to_thread
 from cudagraph_skill import capture, examinations, findings, running
 from cudagraph_skill.check.source import lines_of
-from cudagraph_skill.model import Examination, SkillError
+from cudagraph_skill.errors import SkillError
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from cudagraph_skill.model import Steps
+    from cudagraph_skill.model import Examination
+    from cudagraph_skill.text import Steps
 
 INSTRUCTIONS = """
 `run_check` runs a function on this machine's GPU: it captures it, replays it, compares with eager. Call it after `check`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import anyio.to_thread
 from cudagraph_skill import programs, receipt, running, scaffolding
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import WORKFLOWS, Options
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
@@ -21,10 +21,10 @@ from cudagraph_skill_server.wording import argument, call, in_arguments
 if TYPE_CHECKING:
     import threading
 
-    from cudagraph_skill.model import Steps
     from cudagraph_skill.programs import Program
     from cudagraph_skill.receipt import Receipt
     from cudagraph_skill.recommend import Recommendation
+    from cudagraph_skill.text import Steps
 
 TITLE = "Write a program for a workflow"
 

@@ -15,8 +15,9 @@ from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.settings import Options, settings
 from cudagraph_skill.check.source import lines_of, read_source
 from cudagraph_skill.check.targets import split
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.evidence import hazard_of, plain
-from cudagraph_skill.model import Examination, Finding, Region, Rung, SkillError
+from cudagraph_skill.model import Examination, Finding, Region, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

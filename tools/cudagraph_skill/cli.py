@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
-from cudagraph_skill.model import Report, SkillError, Steps, operand, printable, quoted
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.model import Report
+from cudagraph_skill.text import Steps, operand, printable, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

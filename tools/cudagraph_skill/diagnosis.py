@@ -23,7 +23,8 @@ from typing import NamedTuple
 from cudagraph_skill import logs, terms
 from cudagraph_skill.check.targets import at_line, drives_graph
 from cudagraph_skill.entries import REACH, Cause, Entry, Phrase, Table
-from cudagraph_skill.model import Diagnosis, Verdict, printable
+from cudagraph_skill.model import Diagnosis, Verdict
+from cudagraph_skill.text import printable
 
 _MESSAGE, _SPECIFIC, _INNER = 5.0, 1.1, 1.4  # points of a message; told apart by a second phrase; in the innermost frame
 _SHARED = 0.9  # each further cause that a message may have makes its entry say less about one of them

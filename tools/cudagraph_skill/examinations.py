@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cudagraph_skill.findings import Reader
-    from cudagraph_skill.model import Examination, Finding, Rung, Steps
+    from cudagraph_skill.model import Examination, Finding, Rung
+    from cudagraph_skill.text import Steps
 
 MEASURE = "references/profiling.md#fair-ab-eager-against-graph"  # what to do with a callable that is safe
 BISECT = "references/correctness.md#find-which-operation-differs-bisect-and-probe"

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cudagraph_skill import __version__
 from cudagraph_skill.check.hazards import SEVERITIES, Hazard, hazard
 from cudagraph_skill.check.source import UNREAD, shown
-from cudagraph_skill.model import printable
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cudagraph_skill.model import Finding, Report, Steps
+    from cudagraph_skill.model import Finding, Report
+    from cudagraph_skill.text import Steps
 
     Lines = Callable[[str], tuple[list[str], list[tuple[int, int]]]]  # of a path: its lines, and the cells they stand in
 

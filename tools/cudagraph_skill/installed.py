@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from cudagraph_skill import running
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 DEADLINE = 20.0  # seconds; it takes 0.05 from a warm disk
 _ASK = """

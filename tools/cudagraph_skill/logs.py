@@ -10,7 +10,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill.model import SkillError, printable
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

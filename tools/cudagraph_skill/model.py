@@ -2,47 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
-class SkillError(Exception):
-    """What the user has to change, in one sentence; `exit_code` is 2 for misuse, 3 for something the machine lacks."""
-
-    def __init__(self, sentence: str, exit_code: int = 2) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code
-
-
-def printable(text: str) -> str:
-    """`text` with nothing in it that steers a terminal; a newline is not printable either."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def shortened(text: str) -> str:
-    """`text`, or its beginning where it is long."""
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def quoted(text: str) -> str:
-    """`text` as one word of a command to paste, with nothing in it that steers a terminal."""
-    return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
-
-
-def _escaped(char: str) -> str:
-    """As it is written in `$'…'`."""
-    if char.isprintable() and char not in "\\'":
-        return char
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
-
-
-def operand(file: str) -> str:
-    """A file as an argument of a command to paste; with a dash in front it would be an option."""
-    return quoted(f"./{file}" if file.startswith("-") else file)
+    from collections.abc import Mapping
 
 
 class Section(NamedTuple):
@@ -97,19 +60,6 @@ class Answer(NamedTuple):
     nearest: list[Section]
     corrected: dict[str, str]
     more: bool
-
-
-class Steps(NamedTuple):
-    """How the one who asked goes on.
-
-    `read` a reference, `turn` to a page of the same search, `ask` or `explain` something, `check` FILE:FUNCTION.
-    """
-
-    read: Callable[[str], str]
-    turn: Callable[[int], str]
-    ask: Callable[[str], str]
-    explain: Callable[[str], str]
-    check: Callable[[str], str] = str
 
 
 class Diagnosis(NamedTuple):

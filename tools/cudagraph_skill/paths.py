@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 _PACKAGE = Path(__file__).resolve().parent
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import installed, running, scaffold
-from cudagraph_skill.model import SkillError, operand, quoted, shortened
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import WORKFLOWS, Options
+from cudagraph_skill.text import operand, quoted, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

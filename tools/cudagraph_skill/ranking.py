@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill import terms
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

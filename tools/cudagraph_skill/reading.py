@@ -7,10 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.corpus import is_cause, is_entry, is_hazard, names, slug
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Section, Steps
+    from cudagraph_skill.model import Section
+    from cudagraph_skill.text import Steps
 
 
 _MAX_CHARACTERS = 1000

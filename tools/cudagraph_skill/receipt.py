@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import running
 from cudagraph_skill.check.source import parsed, read_source
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.gpu import once
 from cudagraph_skill.gpu.verify import CHECKS
-from cudagraph_skill.model import SkillError, printable
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

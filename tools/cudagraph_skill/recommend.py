@@ -6,8 +6,9 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.model import SkillError, quoted
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import ALWAYS_TRAIN, BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, PLAIN, RULES, SHAPES, Options
+from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Answer, Diagnosis, Section, Steps, Verdict
+    from cudagraph_skill.model import Answer, Diagnosis, Section, Verdict
+    from cudagraph_skill.text import Steps
 
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"

@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.model import SkillError, quoted
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,10 +12,10 @@ from cudagraph_skill.scaffold import WORKFLOWS, Options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cudagraph_skill.model import Steps
     from cudagraph_skill.programs import Program
     from cudagraph_skill.receipt import Receipt
     from cudagraph_skill.recommend import Recommendation
+    from cudagraph_skill.text import Steps
 
     Spell = Callable[[Options], str]  # the call that asks for a program
 

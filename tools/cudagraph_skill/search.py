@@ -26,7 +26,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill import corpus, passages, ranking, terms
-from cudagraph_skill.model import Answer, Hit, Section, SkillError
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.model import Answer, Hit, Section
 from cudagraph_skill.paths import cache_dir
 from cudagraph_skill.ranking import Candidate, Question, Record
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.check.settings import Options, chosen
 from cudagraph_skill.check.source import Source, allowed, read_source
 from cudagraph_skill.check.targets import Target, expand, no_function, split
-from cudagraph_skill.model import Report, SkillError, printable
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.model import Report
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.source import decoded, parsed
-from cudagraph_skill.model import SkillError, printable
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from cudagraph_skill import check
 from cudagraph_skill.check.targets import Target
-from cudagraph_skill.model import Report, SkillError
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.model import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

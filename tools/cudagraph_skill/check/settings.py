@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check import hazards
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

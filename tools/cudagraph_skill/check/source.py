@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check import hazards
-from cudagraph_skill.model import printable
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.settings import excluded
 from cudagraph_skill.check.source import read_source
-from cudagraph_skill.model import SkillError
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.gpu.processes import descendants, signal_name
-from cudagraph_skill.model import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -1,0 +1,50 @@
+"""Text for terminals and shells: escape, shorten and quote, and say how to go on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def printable(text: str) -> str:
+    """`text` with nothing in it that steers a terminal; a newline is not printable either."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def shortened(text: str) -> str:
+    """`text`, or its beginning where it is long."""
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def quoted(text: str) -> str:
+    """`text` as one word of a command to paste, with nothing in it that steers a terminal."""
+    return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(char: str) -> str:
+    """As it is written in `$'…'`."""
+    if char.isprintable() and char not in "\\'":
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+def operand(file: str) -> str:
+    """A file as an argument of a command to paste; with a dash in front it would be an option."""
+    return quoted(f"./{file}" if file.startswith("-") else file)
+
+
+class Steps(NamedTuple):
+    """How the one who asked goes on.
+
+    `read` a reference, `turn` to a page of the same search, `ask` or `explain` something, `check` FILE:FUNCTION.
+    """
+
+    read: Callable[[str], str]
+    turn: Callable[[int], str]
+    ask: Callable[[str], str]
+    explain: Callable[[str], str]
+    check: Callable[[str], str] = str
