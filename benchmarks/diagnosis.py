@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from cudagraph_skill import render
-from cudagraph_skill.diagnosis import diagnose
-from cudagraph_skill.entries import Table, open_table
+from cudagraph_skill.diagnosis import output as diagnosed
+from cudagraph_skill.diagnosis.entries import Table, open_table
+from cudagraph_skill.diagnosis.rank import diagnose
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.text import Steps
 
@@ -57,7 +57,7 @@ def score(cases: list[dict[str, Any]], index: Table, miss: Callable[[str], None]
     foreign = [case for case in cases if not case["cause"]]
     counts = dict.fromkeys(("first", "three", "fix", "declined", "refused"), 0)
     for case in cases:
-        found = json.loads(render.verdict_json(diagnose(case["log"], index), STEPS))["diagnoses"]
+        found = json.loads(diagnosed.verdict_json(diagnose(case["log"], index), STEPS))["diagnoses"]
         named = [each["cause"] for each in found]
         if not case["cause"]:
             counts["refused"] += not found

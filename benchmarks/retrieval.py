@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from cudagraph_skill import corpus, terms
+from cudagraph_skill.corpus import load as corpus
+from cudagraph_skill.corpus import terms
+from cudagraph_skill.corpus.index import open_index
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.search import open_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
     Engine = Callable[[str], list[str]]
 

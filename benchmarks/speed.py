@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudagraph_skill import corpus
-from cudagraph_skill.diagnosis import diagnose
-from cudagraph_skill.entries import open_table
+from cudagraph_skill.corpus import load as corpus
+from cudagraph_skill.corpus.index import open_index
+from cudagraph_skill.diagnosis.entries import open_table
+from cudagraph_skill.diagnosis.rank import diagnose
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.search import open_index
 from retrieval import fts5, load
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill import corpus
+from cudagraph_skill.corpus import load
 from cudagraph_skill.paths import skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 _ANCHOR = re.compile(r'(\S+?@[\w.]+) (\S+) "(.+)"')
 
@@ -50,7 +50,7 @@ def _stands(path: Path, phrase: str) -> bool:
 
 def main() -> int:
     """Look up the anchors of each PACKAGE@VERSION=FOLDER; exit 1 if a phrase has gone."""
-    every = anchors(corpus.sections(corpus.documents(skill_root())))
+    every = anchors(load.sections(load.documents(skill_root())))
     lost = 0
     for argument in sys.argv[1:]:
         package, _, folder = argument.partition("=")

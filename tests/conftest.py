@@ -7,14 +7,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill import corpus
+from cudagraph_skill.corpus import load
+from cudagraph_skill.corpus.index import Index, open_index
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.search import Index, open_index
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 
 def pytest_configure() -> None:
@@ -31,7 +31,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def sections() -> list[Section]:
     notes: list[str] = []
-    found = corpus.sections(corpus.documents(skill_root()), notes.append)
+    found = load.sections(load.documents(skill_root()), notes.append)
     assert notes == []
     return found
 

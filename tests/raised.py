@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import on_gpu
 
 if TYPE_CHECKING:
-    from cudagraph_skill.entries import Entry
+    from cudagraph_skill.diagnosis.entries import Entry
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "errors"
@@ -76,8 +76,8 @@ def _neutral(output: str) -> str:
 
 def seen(entry: Entry, row: dict[str, Any]) -> bool:
     """Whether a run showed what the entry says: its message where it has one, and a way of working without it."""
-    from cudagraph_skill.diagnosis import Haystack
-    from cudagraph_skill.logs import read
+    from cudagraph_skill.diagnosis.log import read
+    from cudagraph_skill.diagnosis.rank import Haystack
 
     if "fails" not in row:
         return False
@@ -91,7 +91,7 @@ def seen(entry: Entry, row: dict[str, Any]) -> bool:
 
 def _keep(run: dict[str, Any]) -> None:
     """Add a run to the evidence: a program keeps its newest result that shows its entry; a changed one loses it."""
-    from cudagraph_skill.entries import open_table
+    from cudagraph_skill.diagnosis.entries import open_table
 
     entries = {entry.id: entry for entry in open_table(ROOT).entries}
     current = {name: digest(path) for name, path in programs().items()}

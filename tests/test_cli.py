@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cudagraph_skill import __version__, cli
-from cudagraph_skill.ranking import MAX_CHARACTERS
+from cudagraph_skill.corpus.rank import MAX_CHARACTERS
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCATION = re.compile(r"^(references/[\w-]+\.md|SKILL\.md):\d+: .+ > .+")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill import corpus
+from cudagraph_skill.corpus import load
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 
 def _sections(text: str) -> list[Section]:
-    return corpus.sections([corpus.Document("file.md", text.encode())])
+    return load.sections([load.Document("file.md", text.encode())])
 
 
 def test_a_section_ends_at_the_next_heading_of_any_level() -> None:
@@ -65,7 +65,7 @@ def test_text_before_the_first_heading_belongs_to_the_front_matter_title() -> No
 
 def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> None:
     notes: list[str] = []
-    found = corpus.sections([corpus.Document("file.md", b"---\na: [\n---\n# One\nhello\n")], notes.append)
+    found = load.sections([load.Document("file.md", b"---\na: [\n---\n# One\nhello\n")], notes.append)
     assert "hello" in found[-1].text
     assert len(notes) == 1
     assert "file.md" in notes[0]
@@ -85,7 +85,7 @@ def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> No
 )
 def test_odd_front_matter_never_costs_the_text(front: str) -> None:
     notes: list[str] = []
-    found = corpus.sections([corpus.Document("file.md", f"---\n{front}\n---\n# One\nhello\n".encode())], notes.append)
+    found = load.sections([load.Document("file.md", f"---\n{front}\n---\n# One\nhello\n".encode())], notes.append)
     assert found[-1].text == "hello"
     assert len(notes) == 1
 
@@ -118,34 +118,34 @@ def test_two_headings_of_one_name_get_two_anchors() -> None:
     ("heading", "anchor"), [("`torch.cuda.graph`: a block", "torchcudagraph-a-block"), ("--flag", "--flag")]
 )
 def test_anchors_are_githubs(heading: str, anchor: str) -> None:
-    assert corpus.slug(heading) == anchor
+    assert load.slug(heading) == anchor
 
 
 def test_bytes_that_are_not_utf8_cost_one_note_and_not_the_file() -> None:
     notes: list[str] = []
-    found = corpus.sections([corpus.Document("file.md", b"# One\ncaf\xe9\n")], notes.append)
+    found = load.sections([load.Document("file.md", b"# One\ncaf\xe9\n")], notes.append)
     assert len(found) == 1
     assert len(notes) == 1
 
 
 def test_binary_files_are_left_out_with_a_note() -> None:
     notes: list[str] = []
-    found = corpus.sections([corpus.Document("file.md", b"\x7fELF\0\0")], notes.append)
+    found = load.sections([load.Document("file.md", b"\x7fELF\0\0")], notes.append)
     assert found == []
     assert "NUL" in notes[0]
 
 
 def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SkillError, match="no such folder"):
-        corpus.documents(skill_root(), tmp_path / "none")
+        load.documents(skill_root(), tmp_path / "none")
 
 
 def test_a_folder_without_markdown_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SkillError, match="no Markdown file"):
-        corpus.documents(skill_root(), tmp_path)
+        load.documents(skill_root(), tmp_path)
 
 
 def test_the_digest_changes_with_any_byte() -> None:
-    one, two = corpus.Document("a.md", b"x"), corpus.Document("a.md", b"y")
-    assert corpus.digest([one]) != corpus.digest([two])
-    assert corpus.digest([one, two]) != corpus.digest([two, one])
+    one, two = load.Document("a.md", b"x"), load.Document("a.md", b"y")
+    assert load.digest([one]) != load.digest([two])
+    assert load.digest([one, two]) != load.digest([two, one])

@@ -7,10 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
-from cudagraph_skill import render
-from cudagraph_skill.diagnosis import diagnose
-from cudagraph_skill.entries import Table, open_table
-from cudagraph_skill.model import Verdict
+from cudagraph_skill.diagnosis import output as diagnosed
+from cudagraph_skill.diagnosis.entries import Table, open_table
+from cudagraph_skill.diagnosis.rank import diagnose
+from cudagraph_skill.diagnosis.result import Verdict
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.text import Steps
 from hypothesis import given, settings
@@ -114,8 +114,8 @@ def test_an_answer_names_the_entry_the_place_and_the_next_command(index: Table) 
         text = (skill_root() / path).read_text().splitlines()[int(line) - 1]
         assert text in {f"### {first.id}", f"### {first.cause}"}
     assert first.target == "net.py:forward"
-    assert render.verdict(found, STEPS).endswith("\nnext: python tools/check.py net.py:forward")
-    assert json.loads(render.verdict_json(found, STEPS))["diagnoses"][0]["next"] == "python tools/check.py net.py:forward"
+    assert diagnosed.verdict(found, STEPS).endswith("\nnext: python tools/check.py net.py:forward")
+    assert json.loads(diagnosed.verdict_json(found, STEPS))["diagnoses"][0]["next"] == "python tools/check.py net.py:forward"
 
 
 def test_confidence_falls_where_candidates_are_close_and_says_what_would_decide(index: Table) -> None:
@@ -139,7 +139,7 @@ def test_what_a_log_says_is_quoted_and_never_becomes_advice(index: Table) -> Non
 
 def test_control_characters_of_a_log_do_not_come_out_again(index: Table) -> None:
     text = f"skipping cudagraphs due to \x9b31m \u202e mutated inputs\n{NOT_PERMITTED}"
-    shown = render.verdict(diagnose(text, index), STEPS)
+    shown = diagnosed.verdict(diagnose(text, index), STEPS)
     assert not any(not char.isprintable() and char != "\n" for char in shown)
 
 
@@ -175,7 +175,7 @@ def test_any_text_gets_a_verdict(text: str) -> None:
     found = diagnose(text, table)
     assert len(found.diagnoses) <= 3
     if found.diagnoses:
-        assert render.verdict(found, STEPS)
+        assert diagnosed.verdict(found, STEPS)
 
 
 @pytest.mark.parametrize("place", [0, 70_000, 140_000])

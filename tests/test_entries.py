@@ -9,15 +9,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import corpus, entries
-from cudagraph_skill.diagnosis import diagnose
+from cudagraph_skill.corpus import load
+from cudagraph_skill.diagnosis import entries
+from cudagraph_skill.diagnosis.rank import diagnose
 from raised import EVIDENCE, ROOT, digest, needs, programs, seen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cudagraph_skill.entries import Entry, Table
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
+    from cudagraph_skill.diagnosis.entries import Entry, Table
 
 UNSEEN = "read in source, not seen"
 # Causes that real reports fall into; they are the names of our output, so none may vanish.
@@ -44,7 +45,7 @@ def index(sections: list[Section]) -> Table:
 @pytest.fixture(scope="module")
 def written(sections: list[Section]) -> dict[str, Section]:
     """Sections of entries and causes by their id."""
-    return {each.headings[-1]: each for each in sections if corpus.is_entry(each) or corpus.is_cause(each)}
+    return {each.headings[-1]: each for each in sections if load.is_entry(each) or load.is_cause(each)}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def evidence() -> dict[str, dict[str, Any]]:
 
 
 def test_ids_are_unique_and_kebab_case(sections: list[Section]) -> None:
-    names = Counter(each.headings[-1] for each in sections if corpus.is_entry(each) or corpus.is_cause(each))
+    names = Counter(each.headings[-1] for each in sections if load.is_entry(each) or load.is_cause(each))
     assert [name for name, count in names.items() if count > 1 or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)] == []
 
 

@@ -9,17 +9,18 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import corpus, reading
 from cudagraph_skill.check import Options, check_paths
 from cudagraph_skill.check.hazards import hazard, table
+from cudagraph_skill.corpus import load, lookup
 from cudagraph_skill.text import Steps
 from replayed import EVIDENCE, ROOT, digest, functions, programs, seen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cudagraph_skill.model import Finding, Section
-    from cudagraph_skill.search import Index
+    from cudagraph_skill.corpus.index import Index
+    from cudagraph_skill.corpus.section import Section
+    from cudagraph_skill.model import Finding
 
 STEPS = Steps(read=str, turn=str, ask=str, explain=str)
 MAX_CHARACTERS, MAX_FIX = 1500, 170  # of a section; of a fix, which stands under every finding
@@ -31,7 +32,7 @@ FIXTURES = pytest.mark.parametrize(("id_", "path"), programs().items(), ids=prog
 @pytest.fixture(scope="module")
 def written(sections: list[Section]) -> dict[str, Section]:
     """Sections of references/hazards.md by their id."""
-    return {each.headings[-1].partition(" ")[0]: each for each in sections if corpus.is_hazard(each)}
+    return {each.headings[-1].partition(" ")[0]: each for each in sections if load.is_hazard(each)}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def test_references_programs_and_code_have_the_same_hazards(written: dict[str, S
 
 
 def test_ids_are_unique_and_in_order(sections: list[Section]) -> None:
-    ids = [each.headings[-1].partition(" ")[0] for each in sections if corpus.is_hazard(each)]
+    ids = [each.headings[-1].partition(" ")[0] for each in sections if load.is_hazard(each)]
     assert ids == sorted(set(ids))
 
 
@@ -154,8 +155,8 @@ def test_each_hazard_is_explained_by_its_id_and_its_name(sections: list[Section]
     for id_, each in written.items():
         name = each.headings[-1].partition(" ")[2]
         for called in (id_, id_.lower(), f"{id_.lower()}-{name}", each.headings[-1]):
-            assert reading.explain(sections, called, STEPS) == [each]
-        found = reading.explain(sections, name, STEPS)
+            assert lookup.explain(sections, called, STEPS) == [each]
+        found = lookup.explain(sections, name, STEPS)
         assert each in found
 
 
@@ -164,8 +165,8 @@ def test_each_hazard_is_explained_by_its_id_and_its_name(sections: list[Section]
     [("CG2011", "CG201"), ("CG240", "CG2"), ("device-value-raed", "device-value-read"), ("cg201-device", "CG201")],
 )
 def test_a_name_that_is_nearly_right_is_told(typed: str, near: str, sections: list[Section]) -> None:
-    found = reading.explain(sections, typed, STEPS)
-    assert isinstance(found, reading.Missing)
+    found = lookup.explain(sections, typed, STEPS)
+    assert isinstance(found, lookup.Missing)
     assert f"there is no error, cause or hazard `{typed}`; nearest: " in found
     assert near in found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cudagraph_skill import logs
+from cudagraph_skill.diagnosis import log
 from cudagraph_skill.errors import SkillError
 
 CHAINED = """\
@@ -24,7 +24,7 @@ torch.AcceleratorError: CUDA error: operation failed due to a previous error dur
 
 
 def _texts(text: str) -> list[str]:
-    return [line.text.strip() for line in logs.read(text).lines]
+    return [line.text.strip() for line in log.read(text).lines]
 
 
 @pytest.mark.parametrize(
@@ -61,18 +61,18 @@ def test_what_only_looks_like_a_prefix_stays() -> None:
 
 
 def test_the_exception_that_was_raised_first_has_depth_0() -> None:
-    depths = {line.text.strip(): line.depth for line in logs.read(CHAINED).lines}
+    depths = {line.text.strip(): line.depth for line in log.read(CHAINED).lines}
     assert depths["torch.AcceleratorError: CUDA error: operation not permitted when stream is capturing"] == 0
     assert depths["torch.AcceleratorError: CUDA error: operation failed due to a previous error during capture"] == 1
 
 
 def test_a_new_traceback_that_is_not_chained_starts_again() -> None:
-    found = logs.read(CHAINED + "\nTraceback (most recent call last):\nValueError: another one\n")
+    found = log.read(CHAINED + "\nTraceback (most recent call last):\nValueError: another one\n")
     assert found.lines[-1].depth == 0
 
 
 def test_the_users_frame_nearest_to_the_error_is_named() -> None:
-    frame = logs.read(CHAINED).own_frame()
+    frame = log.read(CHAINED).own_frame()
     assert frame
     assert (frame.path, frame.line, frame.function) == ("/home/me/train.py", 41, "step")
 
@@ -81,17 +81,17 @@ def test_frames_of_libraries_are_not_the_users() -> None:
     text = (
         'Traceback (most recent call last):\n  File "/venv/lib/python3.12/site-packages/vllm/x.py", line 3, in run\n    go()\n'
     )
-    assert logs.read(text).own_frame() is None
+    assert log.read(text).own_frame() is None
 
 
 def test_ranks_that_print_at_the_same_time_are_told_apart() -> None:
     torn = "\n".join(f"[rank{rank}]: {line}" for line in CHAINED.splitlines() for rank in (0, 1, 2))
-    assert logs.read(torn).own_frame() == logs.read(CHAINED).own_frame()
+    assert log.read(torn).own_frame() == log.read(CHAINED).own_frame()
     assert _texts(torn) == _texts(CHAINED)
 
 
 def test_numbers_of_lines_are_those_of_the_paste() -> None:
-    assert next(line.number for line in logs.read(CHAINED).lines if "previous error" in line.text) == 13
+    assert next(line.number for line in log.read(CHAINED).lines if "previous error" in line.text) == 13
 
 
 def test_repeated_lines_are_kept_once() -> None:
@@ -108,7 +108,7 @@ def test_a_log_on_one_line_is_read_as_its_lines() -> None:
 def test_what_is_kept_of_a_huge_log_is_bounded_and_has_both_ends() -> None:
     words = [f"{a}{b}{c}{d}" for a in "abcdefgh" for b in "abcdefgh" for c in "abcdefgh" for d in "abcdefghij"]
     text = "\n".join(f"first\nCUDA error {word} " + word * 20 for word in words) + "\nlast CUDA error of all"
-    kept = logs.read(text).lines
+    kept = log.read(text).lines
     assert sum(len(line.text) for line in kept) < 250_000
     assert kept[-1].text == "last CUDA error of all"
 
@@ -116,23 +116,23 @@ def test_what_is_kept_of_a_huge_log_is_bounded_and_has_both_ends() -> None:
 @pytest.mark.parametrize("data", [b"", b" \n\t ", b"\0\0\0", b"\xef\xbb\xbf"])
 def test_an_empty_log_is_refused_with_what_to_do(data: bytes) -> None:
     with pytest.raises(SkillError, match="the log is empty: give"):
-        logs.decoded(data)
+        log.decoded(data)
 
 
 def test_binary_data_is_refused() -> None:
     with pytest.raises(SkillError, match="binary data"):
-        logs.decoded(bytes(range(256)) * 40)
+        log.decoded(bytes(range(256)) * 40)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_encodings_of_a_log(encoding: str) -> None:
-    assert logs.decoded("Fehler größer: stream is capturing".encode(encoding)) == "Fehler größer: stream is capturing"
+    assert log.decoded("Fehler größer: stream is capturing".encode(encoding)) == "Fehler größer: stream is capturing"
 
 
 def test_a_million_blank_lines_are_nothing() -> None:
-    assert [line.text for line in logs.read("\n" * 1_000_000 + "CUDA error\n" + "\n" * 1_000_000).lines] == ["CUDA error"]
+    assert [line.text for line in log.read("\n" * 1_000_000 + "CUDA error\n" + "\n" * 1_000_000).lines] == ["CUDA error"]
 
 
 def test_a_few_bad_bytes_and_nuls_do_no_harm() -> None:
-    text = logs.decoded(b"CUDA error: \xff\xfe operation\0 not permitted\n" * 3)
+    text = log.decoded(b"CUDA error: \xff\xfe operation\0 not permitted\n" * 3)
     assert _texts(text)[0].startswith("CUDA error: ")

@@ -18,7 +18,7 @@ from cudagraph_skill.scaffold import WORKFLOWS, Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from anchors import anchors, gone
-from cudagraph_skill.corpus import is_entry, slug
+from cudagraph_skill.corpus.load import is_entry, slug
 from fences import EVIDENCE, _listed, fences
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCES = sorted((ROOT / "references").glob("*.md"))

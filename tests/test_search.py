@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill import terms
+from cudagraph_skill.corpus import terms
+from cudagraph_skill.corpus.index import Index, open_index
+from cudagraph_skill.corpus.rank import MAX_CHARACTERS, key
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.ranking import MAX_CHARACTERS, key
-from cudagraph_skill.search import Index, open_index
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 
 def test_every_identifier_in_a_heading_finds_a_section_that_has_it(index: Index, sections: list[Section]) -> None:
@@ -207,7 +207,7 @@ def test_a_cache_that_cannot_be_written_costs_a_note_and_no_answer(
 
 
 def test_processes_that_build_at_the_same_time_agree(cache: Path, small: Path) -> None:
-    code = "from cudagraph_skill.search import open_index; from pathlib import Path; import sys; "
+    code = "from cudagraph_skill.corpus.index import open_index; from pathlib import Path; import sys; "
     code += "print(open_index(Path(sys.argv[1])).search('pool').hits[0])"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "tools")}
     started = [

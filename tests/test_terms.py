@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cudagraph_skill import terms
+from cudagraph_skill.corpus import terms
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,19 +10,22 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cudagraph_skill import __version__, findings, reading, render, scaffolding
+from cudagraph_skill import __version__, findings, scaffolding
 from cudagraph_skill.check import Options, check_paths, check_text
 from cudagraph_skill.check.settings import settings
 from cudagraph_skill.check.source import lines_of
 from cudagraph_skill.check.targets import split
-from cudagraph_skill.diagnosis import diagnose
-from cudagraph_skill.entries import Table, open_table
+from cudagraph_skill.corpus import lookup
+from cudagraph_skill.corpus import output as answers
+from cudagraph_skill.corpus.index import Index, open_index
+from cudagraph_skill.diagnosis import output as diagnosed
+from cudagraph_skill.diagnosis.entries import Table, open_table
+from cudagraph_skill.diagnosis.log import decoded
+from cudagraph_skill.diagnosis.rank import diagnose
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.logs import decoded
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.recommend import Answers
 from cudagraph_skill.recommend import recommend as recommended
-from cudagraph_skill.search import Index, open_index
 from cudagraph_skill.text import Steps, printable, shortened
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -37,7 +40,7 @@ from cudagraph_skill_server.wording import call, in_arguments, literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
     from mcp.server.mcpserver import Context
     from mcp_types import InputRequiredResult, Tool
 
@@ -195,7 +198,7 @@ def search(
     except SkillError as error:
         raise ToolError(str(error)) from None
     steps = STEPS._replace(turn=lambda number: f"search(question=…, limit={limit}, page={number})")
-    step = render.next_step(found, page, steps) if found.hits else ""
+    step = answers.next_step(found, page, steps) if found.hits else ""
     data = Found(
         results=[
             Passage(
@@ -207,10 +210,10 @@ def search(
             )
             for hit in found.hits
         ],
-        nearest=[render.where(section) for section in found.nearest],
+        nearest=[answers.where(section) for section in found.nearest],
         next=step,
     )
-    text = render.answer(found, page, steps) if found.hits else render.nothing_found(found, question, steps)
+    text = answers.answer(found, page, steps) if found.hits else answers.nothing_found(found, question, steps)
     return _result(text, data)
 
 
@@ -218,11 +221,11 @@ def read(
     ref: Annotated[str, Field(description="`path#heading` or `path:line` of a search result, or a path for its headings.")],
 ) -> Annotated[CallToolResult, Parts]:
     """Read one section of the skill in full, or list the headings of a file."""
-    found = reading.find(_index().sections(), ref, STEPS)
-    if isinstance(found, reading.Missing):
+    found = lookup.find(_index().sections(), ref, STEPS)
+    if isinstance(found, lookup.Missing):
         raise ToolError(str(found))
     whole = len(found) == 1
-    text = render.section(found[0]) if whole else render.contents(found, STEPS)
+    text = answers.section(found[0]) if whole else answers.contents(found, STEPS)
     return _result(text, Parts(sections=[_part(section, whole) for section in found]))
 
 
@@ -238,9 +241,9 @@ def errors(
         found = diagnose(decoded(log.encode("utf-8", "surrogateescape")), _table())
     except SkillError as error:
         raise ToolError(str(error)) from None
-    data = json.loads(render.verdict_json(found, STEPS))
-    ask_again = f'{render.NOT_OURS}; {render.ASK_AGAIN}: errors(log="with CUDA graphs: WHAT HAPPENED")'
-    text = render.verdict(found, STEPS) if found.diagnoses else ask_again
+    data = json.loads(diagnosed.verdict_json(found, STEPS))
+    ask_again = f'{diagnosed.NOT_OURS}; {diagnosed.ASK_AGAIN}: errors(log="with CUDA graphs: WHAT HAPPENED")'
+    text = diagnosed.verdict(found, STEPS) if found.diagnoses else ask_again
     return _result(text, Diagnoses(**data))
 
 
@@ -252,12 +255,12 @@ def explain(
 ) -> Annotated[CallToolResult, Parts]:
     """Read what is known about one error, cause or hazard: who raises it, its causes, what tells them apart, fixes, proof."""
     try:
-        found = reading.explain(_index().sections(), str(name), STEPS)
+        found = lookup.explain(_index().sections(), str(name), STEPS)
     except SkillError as error:
         raise ToolError(str(error)) from None
-    if isinstance(found, reading.Missing):
+    if isinstance(found, lookup.Missing):
         raise ToolError(str(found))
-    return _result(render.section(found[0]), Parts(sections=[_part(found[0], whole=True)]))
+    return _result(answers.section(found[0]), Parts(sections=[_part(found[0], whole=True)]))
 
 
 def check(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO, TextIO
 
+    from cudagraph_skill.corpus.index import Index
     from cudagraph_skill.programs import Program
-    from cudagraph_skill.search import Index
 
 EXIT_CODES = """\
 exit codes: 0 an answer, 1 nothing found, 2 the command was not understood, 3 this machine lacks something it needs"""
@@ -356,36 +356,40 @@ def _add_completion(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _search(args: argparse.Namespace) -> int:
-    from cudagraph_skill import ranking, render
+    from cudagraph_skill.corpus import output as answers
+    from cudagraph_skill.corpus import rank
 
     steps = _steps(args)
-    question = ranking.checked(_question(args.question))
+    question = rank.checked(_question(args.question))
     found = _index(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
     for typed, used in found.corrected.items() if found.hits else ():
         _say(f'no section has "{typed}": searched for "{used}"')
     if args.json:
-        print(render.answer_json(found, args.page, steps))
+        print(answers.answer_json(found, args.page, steps))
     elif found.hits:
-        print(render.answer(found, args.page, steps, _colour()))
+        print(answers.answer(found, args.page, steps, _colour()))
     else:
-        _say(render.nothing_found(found, question, steps))
+        _say(answers.nothing_found(found, question, steps))
     return 0 if found.hits else 1
 
 
 def _errors(args: argparse.Namespace) -> int:
-    from cudagraph_skill import render
-    from cudagraph_skill.diagnosis import diagnose
-    from cudagraph_skill.entries import open_table
-    from cudagraph_skill.logs import decoded
+    from cudagraph_skill.diagnosis import output as diagnosed
+    from cudagraph_skill.diagnosis.entries import open_table
+    from cudagraph_skill.diagnosis.log import decoded
+    from cudagraph_skill.diagnosis.rank import diagnose
 
     text = decoded(_log(args))
     found = _known(lambda root: diagnose(text, open_table(root, _say)))
     if args.json:
-        print(render.verdict_json(found, _steps(args)))
+        print(diagnosed.verdict_json(found, _steps(args)))
     elif found.diagnoses:
-        print(render.verdict(found, _steps(args)))
+        print(diagnosed.verdict(found, _steps(args)))
     else:
-        _say(f'{render.NOT_OURS}; {render.ASK_AGAIN}: {_program("errors")} "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"')
+        _say(
+            f"{diagnosed.NOT_OURS}; {diagnosed.ASK_AGAIN}: {_program('errors')}"
+            ' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"'
+        )
     return 0 if found.diagnoses else 1
 
 
@@ -433,20 +437,22 @@ def _ends(file: BinaryIO) -> bytes:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from cudagraph_skill import corpus, reading, render
+    from cudagraph_skill.corpus import load, lookup
+    from cudagraph_skill.corpus import output as answers
+    from cudagraph_skill.text import error_json
 
-    found = reading.explain(_index(args).sections(), args.name, _steps(args))
-    if isinstance(found, reading.Missing):
+    found = lookup.explain(_index(args).sections(), args.name, _steps(args))
+    if isinstance(found, lookup.Missing):
         _say(found)
         if args.json:
-            print(render.error_json(found))
+            print(error_json(found))
         return 1
     if args.json:
-        print(render.section_json(found[0]))
+        print(answers.section_json(found[0]))
         return 0
-    print(render.section(found[0], _colour()))
+    print(answers.section(found[0], _colour()))
     for other in found[1:]:
-        print(f"also: {_steps(args).explain(corpus.names(other)[0])}")
+        print(f"also: {_steps(args).explain(load.names(other)[0])}")
     return 0
 
 
@@ -788,7 +794,7 @@ def _question(parts: list[str]) -> str:
 
 def _index(args: argparse.Namespace) -> Index:
     def opened(root: Path) -> Index:
-        from cudagraph_skill.search import open_index
+        from cudagraph_skill.corpus.index import open_index
 
         return open_index(root, args.corpus, _say)
 
@@ -811,19 +817,21 @@ def _known(opened: Callable[[Path], _T]) -> _T:
 
 
 def _read(args: argparse.Namespace) -> int:
-    from cudagraph_skill import reading, render
+    from cudagraph_skill.corpus import lookup
+    from cudagraph_skill.corpus import output as answers
+    from cudagraph_skill.text import error_json
 
-    found = reading.find(_index(args).sections(), args.ref, _steps(args))
-    if isinstance(found, reading.Missing):
+    found = lookup.find(_index(args).sections(), args.ref, _steps(args))
+    if isinstance(found, lookup.Missing):
         sentence = str(found)
         _say(sentence)
         if args.json:
-            print(render.error_json(sentence))
+            print(error_json(sentence))
         return 1
     if len(found) == 1:
-        print(render.section_json(found[0]) if args.json else render.section(found[0], _colour()))
+        print(answers.section_json(found[0]) if args.json else answers.section(found[0], _colour()))
     else:
-        print(render.contents_json(found) if args.json else render.contents(found, _steps(args)))
+        print(answers.contents_json(found) if args.json else answers.contents(found, _steps(args)))
     return 0
 
 
@@ -936,9 +944,9 @@ def _answered(arguments: Sequence[str]) -> int:
         _say(said)
         ours, _ = _divided(arguments)
         if "--json" in ours or "--output-format=json" in ours or ("--output-format", "json") in pairwise(ours):
-            from cudagraph_skill import render
+            from cudagraph_skill.text import error_json
 
-            print(render.error_json(said))
+            print(error_json(said))
         return error.exit_code
     finally:  # also after --help; what cannot be written is seen here, not by Python at its exit
         if sys.stdout:

@@ -327,8 +327,8 @@ def explained(found: Receipt, eager: once.Run, text: str, log: str, file: Path) 
 
 def cause(log: str, file: Path) -> str:
     """What the error index makes of the log and the static check of the source; "" where neither says anything."""
-    from cudagraph_skill.diagnosis import diagnose  # noqa: PLC0415 - for a failure only
-    from cudagraph_skill.entries import open_table  # noqa: PLC0415
+    from cudagraph_skill.diagnosis.entries import open_table  # noqa: PLC0415
+    from cudagraph_skill.diagnosis.rank import diagnose  # noqa: PLC0415 - for a failure only
     from cudagraph_skill.paths import skill_root  # noqa: PLC0415
 
     parts = []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,16 @@ def _escaped(char: str) -> str:
 def operand(file: str) -> str:
     """A file as an argument of a command to paste; with a dash in front it would be an option."""
     return quoted(f"./{file}" if file.startswith("-") else file)
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """Return `data` as one line of JSON."""
+    return json.dumps(data, ensure_ascii=False)
+
+
+def error_json(sentence: str) -> str:
+    """Return an error as one line of JSON, for callers that read JSON."""
+    return as_json({"error": sentence})
 
 
 class Steps(NamedTuple):

@@ -20,10 +20,11 @@ from bisect import bisect_right
 from math import exp
 from typing import NamedTuple
 
-from cudagraph_skill import logs, terms
 from cudagraph_skill.check.targets import at_line, drives_graph
-from cudagraph_skill.entries import REACH, Cause, Entry, Phrase, Table
-from cudagraph_skill.model import Diagnosis, Verdict
+from cudagraph_skill.corpus import terms
+from cudagraph_skill.diagnosis import log as logs
+from cudagraph_skill.diagnosis.entries import REACH, Cause, Entry, Phrase, Table
+from cudagraph_skill.diagnosis.result import Diagnosis, Verdict
 from cudagraph_skill.text import printable
 
 _MESSAGE, _SPECIFIC, _INNER = 5.0, 1.1, 1.4  # points of a message; told apart by a second phrase; in the innermost frame

@@ -20,14 +20,14 @@ from collections import Counter
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill import corpus, terms
+from cudagraph_skill.corpus import load, terms
 from cudagraph_skill.paths import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 FORMAT = 7  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
@@ -105,9 +105,9 @@ class Table(NamedTuple):
 def table(sections: Iterable[Section]) -> Table:
     """The error index of these sections."""
     chosen = list(sections)
-    described = {each.headings[-1]: _described(each) for each in chosen if corpus.is_cause(each)}
+    described = {each.headings[-1]: _described(each) for each in chosen if load.is_cause(each)}
     entries = []
-    for section in (each for each in chosen if corpus.is_entry(each)):
+    for section in (each for each in chosen if load.is_entry(each)):
         entries.append(_entry(section))
         asked = Counter(terms.words(" ".join(section.asks)))
         for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entries[-1].causes)):
@@ -115,7 +115,7 @@ def table(sections: Iterable[Section]) -> Table:
             for word, count in asked.items():  # who asks so may mean any of them, the likeliest most
                 words[word] = words.get(word, 0.0) + count / (1 + rank)
     spoken = {word: sum(counts.get(word, 0.0) for counts in described.values()) for word in set().union(*described.values())}
-    causes = {each.headings[-1]: _cause(each, described[each.headings[-1]], spoken) for each in chosen if corpus.is_cause(each)}
+    causes = {each.headings[-1]: _cause(each, described[each.headings[-1]], spoken) for each in chosen if load.is_cause(each)}
     return Table(tuple(entries), causes, frozenset(spoken))
 
 
@@ -128,14 +128,14 @@ def _described(section: Section) -> dict[str, float]:
 
 def open_table(root: Path, say: Callable[[str], None] = lambda _: None) -> Table:
     """The error index of the skill in `root`, from the cache folder where it stands there."""
-    docs = [doc for doc in corpus.documents(root) if doc.shown.startswith(("references/errors-", "references/causes-"))]
+    docs = [doc for doc in load.documents(root) if doc.shown.startswith(("references/errors-", "references/causes-"))]
     try:
-        path = cache_dir() / f"errors-{FORMAT}-{corpus.digest(docs)}"
+        path = cache_dir() / f"errors-{FORMAT}-{load.digest(docs)}"
     except OSError:
-        return table(corpus.sections(docs, say))
+        return table(load.sections(docs, say))
     found = _kept(path)
     if not found:
-        found = table(corpus.sections(docs, say))
+        found = table(load.sections(docs, say))
         with contextlib.suppress(OSError):  # where nothing can be kept, each call makes it: half a second
             _keep(found, path)
     return found

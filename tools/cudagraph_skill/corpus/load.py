@@ -18,8 +18,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.corpus.section import Section
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,11 +25,11 @@ from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill import corpus, passages, ranking, terms
+from cudagraph_skill.corpus import excerpt, load, rank, terms
+from cudagraph_skill.corpus.rank import Candidate, Question, Record
+from cudagraph_skill.corpus.section import Answer, Hit, Section
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Answer, Hit, Section
 from cudagraph_skill.paths import cache_dir
-from cudagraph_skill.ranking import Candidate, Question, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +100,7 @@ class Index:
             SkillError: the question is empty, binary or longer than ranking.MAX_CHARACTERS, or there is no such page.
         """
         with self._alone:
-            text, corrected = self._corrected(_essence(ranking.checked(question)))
+            text, corrected = self._corrected(_essence(rank.checked(question)))
             asked = Question(text, self._weight, frozenset(terms.words(" ".join(corrected.values()))))
             ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
         if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
@@ -112,7 +112,7 @@ class Index:
                 f"page {page} is past the end: {len(ranked)} sections match, {-(-len(ranked) // limit)} pages of {limit}"
             )
         tokens = max_tokens or max(WHOLE_TOKENS, limit * PASSAGE_TOKENS)
-        cut = passages.fit([each.section for each in shown], asked.words, tokens * 4)
+        cut = excerpt.fit([each.section for each in shown], asked.words, tokens * 4)
         hits = [Hit(each.section, round(each.score, 2), part, whole) for each, (part, whole) in zip(shown, cut, strict=True)]
         return Answer(hits, [], corrected, more=len(ranked) > start + limit)
 
@@ -193,9 +193,9 @@ def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None]
     Raises:
         SkillError: `extra` is no readable folder with Markdown.
     """
-    docs = corpus.documents(root, extra)
+    docs = load.documents(root, extra)
     try:
-        folder = cache_dir() / f"{FORMAT}-{corpus.digest(docs)}"
+        folder = cache_dir() / f"{FORMAT}-{load.digest(docs)}"
         found = _opened(folder)
         if not found:
             _build(docs, folder, say)
@@ -209,7 +209,7 @@ def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None]
             f"the search index cannot be kept ({reason}), so each call builds it; "
             "set CUDAGRAPH_SKILL_CACHE to a folder that you can write to"
         )
-        return Index(_write(RamStorage(), corpus.sections(docs, say)))
+        return Index(_write(RamStorage(), load.sections(docs, say)))
 
 
 def _opened(folder: Path) -> Index | None:
@@ -236,13 +236,13 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-def _build(docs: list[corpus.Document], folder: Path, say: Callable[[str], None]) -> None:
+def _build(docs: list[load.Document], folder: Path, say: Callable[[str], None]) -> None:
     """Build in a folder of our own, then rename; whoever was first wins, and all indexes of a name are equal."""
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     say(f"building the search index of {len(docs)} files, once: it is kept in {folder.parent}")
     try:
-        _write(FileStorage(str(building)), corpus.sections(docs, say)).close()
+        _write(FileStorage(str(building)), load.sections(docs, say)).close()
         sizes = "".join(f"{path.name} {path.stat().st_size}\n" for path in sorted(building.iterdir()))
         (building / "sizes").write_text(sizes)
         if not _is_whole(folder):
@@ -283,13 +283,13 @@ def _write(storage: Any, sections: list[Section]) -> Any:
     """A Whoosh index of `sections` in `storage`. Each posting's weight is its BM25 impact, idf left to the question."""
     schema = fields.Schema(terms=fields.TEXT(analyzer=_Weighted(), phrase=False), record=fields.STORED())
     made = storage.create_index(schema)
-    sections = [each._replace(asks=each.asks[:_FORMS], tells=()) if corpus.is_cause(each) else each for each in sections]
+    sections = [each._replace(asks=each.asks[:_FORMS], tells=()) if load.is_cause(each) else each for each in sections]
     counted = [_frequencies(section) for section in sections]
     usual = sum(counts.total() for counts in counted) / max(1, len(counted))
     writer = made.writer()
     for section, counts in zip(sections, counted, strict=True):
         length = _K1 * (1 - _B + _B * counts.total() / usual)
-        keys = ranking.keys(section)
+        keys = rank.keys(section)
         weights = {term: count * (_K1 + 1) / (count + length) for term, count in counts.items()}
         weights.update((f"@{key}", 1.0) for key in keys)
         title = " ".join(terms.words(section.headings[-1]))

@@ -6,10 +6,10 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill import terms
+from cudagraph_skill.corpus import terms
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 GAP = "[…]"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill import terms
+from cudagraph_skill.corpus import terms
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
 
 MAX_CHARACTERS = 20_000  # of a question: several pages of log
 _WHOLE, _PAIR, _SYNONYM, _KEY = 1.5, 0.8, 0.15, 20.0  # weight of a whole identifier, a pair, a synonym, a key beside a word

@@ -6,11 +6,11 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus import is_cause, is_entry, is_hazard, names, slug
+from cudagraph_skill.corpus.load import is_cause, is_entry, is_hazard, names, slug
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Section
+    from cudagraph_skill.corpus.section import Section
     from cudagraph_skill.text import Steps
 
 

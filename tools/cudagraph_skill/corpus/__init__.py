@@ -1,0 +1,1 @@
+"""Find the sections of the references that answer a question."""

@@ -1,0 +1,1 @@
+"""Find the likely causes behind a log or a symptom."""
