@@ -29,11 +29,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from cudagraph_skill import findings
-from cudagraph_skill.check import Options, check_paths
+from cudagraph_skill.check import Options, check_paths, output
 from cudagraph_skill.check.hazards import hazard
-from cudagraph_skill.check.source import decoded
-from cudagraph_skill.check.targets import expand
+from cudagraph_skill.check.input.source import decoded
+from cudagraph_skill.check.input.targets import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +66,7 @@ def read(name: str, label: dict[str, Any]) -> Read:
     for each in report.findings:
         if each.path == str(path) and hazard(each.id).severity != "info":
             lines.setdefault(each.line, set()).add(each.id)
-    return Read(lines, findings.verdict(report))
+    return Read(lines, output.verdict(report))
 
 
 def score(snippets: dict[str, dict[str, Any]], miss: Callable[[str], None] = lambda _: None) -> dict[str, float]:

@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
-from cudagraph_skill import capture  # noqa: E402
+from cudagraph_skill.capture import session  # noqa: E402
 from cudagraph_skill.errors import SkillError  # noqa: E402
 
 EVIDENCE = HERE / "evidence" / "doctor.json"
@@ -153,16 +153,16 @@ def run(only: str) -> dict[str, Any]:
 
 def _examined(share: list[Program]) -> list[dict[str, Any]]:
     """A row for each program, all with the same warm guest."""
-    with capture.Guests() as guests:
+    with session.Guests() as guests:
         return [_row(each, guests) for each in share]
 
 
-def _row(each: Program, guests: capture.Guests) -> dict[str, Any]:
-    request = capture.Request(each.target, sys.executable, str(ROOT), inputs=each.inputs, deadline=_DEADLINE_SECONDS)
+def _row(each: Program, guests: session.Guests) -> dict[str, Any]:
+    request = session.Request(each.target, sys.executable, str(ROOT), inputs=each.inputs, deadline=_DEADLINE_SECONDS)
     start = time.monotonic()
     row: dict[str, Any] = {"set": each.set, "id": each.id, "digest": each.digest}
     try:
-        found = next(capture.examine([request], guests, capture.Ears(lambda _: None)))
+        found = next(session.examine([request], guests, session.Ears(lambda _: None)))
     except SkillError as error:
         return {**row, "verdict": "misuse", "said": str(error)}
     return {
@@ -184,9 +184,9 @@ def _timed() -> dict[str, Any]:
     parts = [list(map(float, subprocess.check_output([sys.executable, "-c", _BARE], text=True).split())) for _ in range(3)]
     firsts = []
     for _ in range(3):
-        with capture.Guests() as guests:
+        with session.Guests() as guests:
             firsts.append(_row(few[0], guests)["seconds"])
-    with capture.Guests() as guests:
+    with session.Guests() as guests:
         rows = [_row(each, guests) for each in few]
     return {
         "torch_import": [round(each[0], 2) for each in parts],

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
-from cudagraph_skill import receipt  # noqa: E402
 from cudagraph_skill.errors import SkillError  # noqa: E402
+from cudagraph_skill.scaffold import receipt  # noqa: E402
 
 EVIDENCE = HERE / "evidence" / "receipts.json"
 WRITTEN_FOR = "torch==2.11"
@@ -62,14 +62,14 @@ class Program(NamedTuple):
 
 def programs(words: list[str]) -> list[Program]:
     """Every program that is offered and has these words in its command; `no-ddp` stands for one without `ddp`."""
-    from cudagraph_skill import scaffold
+    from cudagraph_skill.scaffold import rules
 
-    versions = scaffold.versions([WRITTEN_FOR], {})
+    versions = rules.versions([WRITTEN_FOR], {})
     found = []
-    for each in scaffold.offered():
-        command = scaffold.spelled(each)
+    for each in rules.offered():
+        command = rules.spelled(each)
         if matches(command, words):
-            text = scaffold.program(each, versions, _FILE)
+            text = rules.program(each, versions, _FILE)
             found.append(
                 Program(command, text, 2 if each.ddp or each.fsdp else 1, tuple(each for each in _PACKAGES if each in text))
             )

@@ -43,12 +43,12 @@ _ROUNDS, _ROUND_SECONDS, _SLOWER = 15, 0.04, 1.02
 def prepared(workload: str, way: str, folder: Path) -> Callable[[], Any]:
     """One step of the scaffolded program for `way`, graphed, with the workload where it says YOURS."""
     import torch
-    from cudagraph_skill import scaffold
+    from cudagraph_skill.scaffold import rules
 
     work = _workload(workload)
-    options = scaffold.Options(way, training=work.optimizer is not None, amp="bf16" if work.autocast else "")
+    options = rules.Options(way, training=work.optimizer is not None, amp="bf16" if work.autocast else "")
     path = folder / f"{workload}_{way.replace('-', '_')}.py"
-    path.write_text(scaffold.program(options, scaffold.versions([f"torch=={torch.__version__}"], {})), encoding="utf-8")
+    path.write_text(rules.program(options, rules.versions([f"torch=={torch.__version__}"], {})), encoding="utf-8")
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -126,7 +126,7 @@ def _in_turns(steps: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 def _busy(step: Callable[[], Any]) -> dict[str, float]:
     """Microseconds in which the GPU works in a step, and its operations there."""
-    from cudagraph_skill.gpu import verify
+    from cudagraph_skill.scaffold.guest import verify
 
     spans = verify.gpu_spans(step, [[]] * 10)
     return {"busy_us": round(verify.union(spans) / 1e4, 1), "nodes": len(spans) / 10}

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import on_gpu
-from cudagraph_skill import programs, scaffold
+from cudagraph_skill.scaffold import file as programs
+from cudagraph_skill.scaffold import rules
 from mcp import Client, StdioServerParameters
 
 HERE = Path(__file__).resolve().parent
@@ -90,9 +91,9 @@ VERDICTS = {"right": ("safe", 0), "reads": ("capture_error", 10), "counts": ("si
 
 def digest() -> str:
     """A name for exactly these cases and the programs that they write."""
-    versions = scaffold.versions([WRITTEN_FOR], {})
-    asked = [scaffold.checked(programs.options(_asked(each.options))) for each in CASES]
-    texts = [Path(__file__).read_text(encoding="utf-8"), *(scaffold.program(each, versions, "step.py") for each in asked)]
+    versions = rules.versions([WRITTEN_FOR], {})
+    asked = [rules.checked(programs.options(_asked(each.options))) for each in CASES]
+    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(rules.program(each, versions, "step.py") for each in asked)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 

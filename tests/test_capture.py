@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import capture, cli, evidence, examinations, findings, running
-from cudagraph_skill.capture import Ears, Guests, Request
+from cudagraph_skill import cli
+from cudagraph_skill.capture import hazard_of, host, interpreter, options, session
+from cudagraph_skill.capture import output as examinations
+from cudagraph_skill.capture.host import Ended
+from cudagraph_skill.capture.session import Ears, Guests, Request
+from cudagraph_skill.check import output
 from cudagraph_skill.check.hazards import table
-from cudagraph_skill.check.source import lines_of
+from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.gpu import host
-from cudagraph_skill.gpu.host import Ended
 from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudagraph_skill.model import Examination
+    from cudagraph_skill.capture.result import Examination
 
     Skill = Callable[..., tuple[int, str, str]]
 
@@ -55,7 +57,7 @@ STEPS = Steps(
     explain=lambda name: f"skill explain {name}",
     check=lambda target: f"skill check {target}",
 )
-READER = findings.Reader(STEPS, lines_of)
+READER = output.Reader(STEPS, lines_of)
 REQUEST = Request("train.py:Trainer.step", "/usr/bin/python3", ".")
 DONE = {"how": "done", "detail": "", "stack": [], "left_behind": 0}
 RUNGS = [
@@ -105,7 +107,7 @@ def _wrong(**more: Any) -> dict[str, Any]:
 
 
 def _examined(result: dict[str, Any] | None, request: Request = REQUEST, **more: Any) -> Examination:
-    return capture.examined(request, result, more.get("rungs", RUNGS), more.get("ended", DONE), more.get("output", ""))
+    return session.examined(request, result, more.get("rungs", RUNGS), more.get("ended", DONE), more.get("output", ""))
 
 
 def _places(found: list[Any]) -> list[tuple[str, int, str, bool]]:
@@ -185,7 +187,7 @@ def test_a_static_check_that_fails_costs_nothing(monkeypatch: pytest.MonkeyPatch
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr(capture, "check_paths", broken)
+    monkeypatch.setattr(session, "check_paths", broken)
     assert _places(_examined(_failed()).findings) == [("train.py", 10, "CG201", True), ("train.py", 11, "CG210", True)]
 
 
@@ -201,11 +203,11 @@ def test_a_function_in_a_function_is_found_by_the_static_check() -> None:
 
 def test_every_id_of_the_tables_is_a_hazard_as_serious_as_what_was_seen() -> None:
     known = table()
-    fails = {id_ for *_, id_ in evidence.FAILS} | evidence.GENERAL
+    fails = {id_ for *_, id_ in hazard_of.FAILS} | hazard_of.GENERAL
     assert {known[id_].severity for id_ in fails} == {"error"}
-    wrong = {id_ for slug, id_ in evidence.CATEGORIES.items() if slug not in ("unknown", "rng-reset")}
+    wrong = {id_ for slug, id_ in hazard_of.CATEGORIES.items() if slug not in ("unknown", "rng-reset")}
     assert {known[id_].severity for id_ in wrong} == {"warning"}
-    assert set(evidence.CATEGORIES.values()) <= set(known)
+    assert set(hazard_of.CATEGORIES.values()) <= set(known)
 
 
 @pytest.mark.parametrize(
@@ -248,14 +250,14 @@ def test_every_id_of_the_tables_is_a_hazard_as_serious_as_what_was_seen() -> Non
     ],
 )  # fmt: skip
 def test_operation_and_error_lead_to_the_hazard(operation: str, error: str, line: str, id_: str) -> None:
-    assert evidence.hazard_of({"kind": "fails", "category": "capture", "op": operation, "error": error}, line) == id_
+    assert hazard_of.hazard_of({"kind": "fails", "category": "capture", "op": operation, "error": error}, line) == id_
 
 
 def test_a_category_may_be_the_name_of_a_hazard_and_an_unknown_one_is_unexplained() -> None:
-    assert evidence.hazard_of({"kind": "wrong", "category": "input-rebinding"}) == "CG304"
-    assert evidence.hazard_of({"kind": "fails", "category": "CG706"}) == "CG706"
-    assert evidence.hazard_of({"kind": "wrong", "category": "value"}) == evidence.UNEXPLAINED
-    assert evidence.hazard_of({}) == evidence.UNEXPLAINED
+    assert hazard_of.hazard_of({"kind": "wrong", "category": "input-rebinding"}) == "CG304"
+    assert hazard_of.hazard_of({"kind": "fails", "category": "CG706"}) == "CG706"
+    assert hazard_of.hazard_of({"kind": "wrong", "category": "value"}) == hazard_of.UNEXPLAINED
+    assert hazard_of.hazard_of({}) == hazard_of.UNEXPLAINED
 
 
 # Ends without a result ------------------------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def test_a_run_that_was_ended_says_how_and_where(ended: dict[str, Any], rungs: l
     assert found.verdict == verdict
     assert re.search(says, found.said)
     assert found.target.name == "Trainer.step"
-    for form in findings.FORMS:
+    for form in output.FORMS:
         assert examinations.written([found], form, READER)
 
 
@@ -350,10 +352,10 @@ def test_the_sections_that_are_named_stand(ref: str, capsys: pytest.CaptureFixtu
 def test_a_wrong_replay_without_a_cause_claims_none() -> None:
     spot = _spot(12, "wrong", category="value", said="is the first operation whose result is not eager's (div)")
     (first, *_), found = _examined(_result("silent_wrong", "", spot)).findings, _examined(_result("silent_wrong", "", spot))
-    assert first.id == evidence.UNEXPLAINED
+    assert first.id == hazard_of.UNEXPLAINED
     text = examinations.written([found], "full", READER)
-    assert f"{evidence.UNEXPLAINED} warning `return picked.sum() / scale` is the first operation" in text
-    assert table()[evidence.UNEXPLAINED].why not in text
+    assert f"{hazard_of.UNEXPLAINED} warning `return picked.sum() / scale` is the first operation" in text
+    assert table()[hazard_of.UNEXPLAINED].why not in text
     assert text.endswith(f"next: skill read {examinations.BISECT}")
     assert json.loads(examinations.written([found], "json", READER))["findings"][0]["severity"] == "warning"
 
@@ -413,26 +415,26 @@ def test_an_error_in_eager_ends_with_the_command_that_shows_it() -> None:
         (REQUEST._replace(target="pkg.mod:step"), ["-c", "import pkg.mod"]),
         (REQUEST._replace(program=("-m", "net", "--lr", "1"), flags=("-u",)), ["-u", "-m", "net", "--lr", "1"]),
     ):
-        assert capture.eager_command(request) == shlex.join(["/usr/bin/python3", *code])
+        assert session.eager_command(request) == shlex.join(["/usr/bin/python3", *code])
 
 
 # Requests -------------------------------------------------------------------------------------------------------------
 
 
 def test_the_guest_is_told_files_and_modules_apart() -> None:
-    wire = capture.to_guest(REQUEST._replace(inputs="data", shapes=("4",), warmup=5))
+    wire = session.to_guest(REQUEST._replace(inputs="data", shapes=("4",), warmup=5))
     assert (wire["file"], wire["module"], wire["name"]) == (str(Path("train.py").resolve()), "", "Trainer.step")
     assert (wire["inputs"], wire["shapes"], wire["warmup"], wire["shown"]) == ("data", ["4"], 5, "train.py")
-    wire = capture.to_guest(REQUEST._replace(target="pkg.mod:Net.step"))
+    wire = session.to_guest(REQUEST._replace(target="pkg.mod:Net.step"))
     assert (wire["file"], wire["module"], wire["name"]) == ("", "pkg.mod", "Net.step")
-    wire = capture.to_guest(REQUEST._replace(target="step", program=("train.py",), go_on=True, skip=2))
+    wire = session.to_guest(REQUEST._replace(target="step", program=("train.py",), go_on=True, skip=2))
     assert (wire["target"], wire["go_on"], wire["skip"]) == ("train.py:step", True, 2)
     for target, program, told in (
         ("Net.step", ("-m", "pkg.train", "--x"), "pkg.train:Net.step"),
         ("lib.py:step", ("train.py",), "lib.py:step"),
         ("pkg.mod:step", ("-m", "pkg.train"), "pkg.mod:step"),
     ):
-        assert capture.to_guest(REQUEST._replace(target=target, program=program))["target"] == told
+        assert session.to_guest(REQUEST._replace(target=target, program=program))["target"] == told
 
 
 @pytest.mark.parametrize(
@@ -447,7 +449,7 @@ def test_the_guest_is_told_files_and_modules_apart() -> None:
     ],
 )
 def test_a_command_is_taken_apart(line: str, command: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
-    assert running.parse(line.split()) == command
+    assert options.parse(line.split()) == command
 
 
 def test_the_interpreter_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,16 +457,16 @@ def test_the_interpreter_is_that_of_the_environment(tmp_path: Path, monkeypatch:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", "")
     if find_spec("torch"):
-        assert running.environment_python() == sys.executable
+        assert interpreter.environment_python() == sys.executable
     else:
         with pytest.raises(SkillError, match="--python"):
-            running.environment_python()
+            interpreter.environment_python()
     for variable in ("CONDA_PREFIX", "VIRTUAL_ENV"):
         python = tmp_path / variable / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.touch(0o755)
         monkeypatch.setenv(variable, str(tmp_path / variable))
-        assert running.environment_python() == str(python)
+        assert interpreter.environment_python() == str(python)
 
 
 class _Guest:
@@ -502,7 +504,7 @@ def test_one_guest_answers_all_requests_of_one_folder(guest: type[_Guest]) -> No
     guest.answers = [Ended(_failed(), RUNGS, DONE, "out"), *(Ended(_result("safe"), [], DONE, "") for _ in range(2))]
     said: list[str] = []
     with Guests() as guests:
-        found = list(capture.examine([REQUEST, REQUEST, REQUEST._replace(folder="/")], guests, Ears(said.append)))
+        found = list(session.examine([REQUEST, REQUEST, REQUEST._replace(folder="/")], guests, Ears(said.append)))
         assert [each.verdict for each in found] == ["capture_error", "safe", "safe"]
         assert guest.started == [("/usr/bin/python3", "."), ("/usr/bin/python3", "/")]
     assert guest.closed == guest.started
@@ -514,16 +516,16 @@ def test_a_warm_guest_that_died_is_replaced_once_and_a_fresh_one_is_not(guest: t
     guest.answers = [Ended(_result("safe"), [], DONE, ""), dead, Ended(_result("safe"), [], DONE, ""), dead, dead]
     with Guests() as guests:
         for _ in range(2):
-            assert [each.verdict for each in capture.examine([REQUEST], guests, Ears(str))] == ["safe"]
+            assert [each.verdict for each in session.examine([REQUEST], guests, Ears(str))] == ["safe"]
         with pytest.raises(SkillError, match="python ended"):
-            list(capture.examine([REQUEST], guests, Ears(str)))
+            list(session.examine([REQUEST], guests, Ears(str)))
     assert len(guest.started) == len(guest.closed) == 3
 
 
 def test_nothing_comes_after_a_cancelled_request(guest: type[_Guest]) -> None:
     guest.answers = [Ended(None, [], {"how": "cancelled"}, "")]
     with Guests() as guests:
-        assert list(capture.examine([REQUEST, REQUEST], guests, Ears(str))) == []
+        assert list(session.examine([REQUEST, REQUEST], guests, Ears(str))) == []
 
 
 # The command ----------------------------------------------------------------------------------------------------------

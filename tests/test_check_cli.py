@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill import check, cli
-from cudagraph_skill.check.settings import chosen
-from cudagraph_skill.check.source import Source, allowed, read_source
-from cudagraph_skill.check.targets import expand, names, no_function
-from cudagraph_skill.model import Edit, Finding, Region, Report
+from cudagraph_skill.check.findings import Edit, Finding, Region, Report
+from cudagraph_skill.check.input.settings import chosen
+from cudagraph_skill.check.input.source import Source, allowed, read_source
+from cudagraph_skill.check.input.targets import expand, names, no_function
 from hazard_sample import sample
 
 if TYPE_CHECKING:

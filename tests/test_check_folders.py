@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill import check
-from cudagraph_skill.check import Options, check_paths, check_text, machine, parallel
+from cudagraph_skill.check import Options, check_paths, check_text, parallel
+from cudagraph_skill.check.interpreter import machine
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import findings
-from cudagraph_skill.check import Options, check_text, fixes, hazards
-from cudagraph_skill.check.source import read_source
-from cudagraph_skill.check.targets import names
+from cudagraph_skill.check import Options, check_text, fixes, hazards, output
+from cudagraph_skill.check.input.source import read_source
+from cudagraph_skill.check.input.targets import names
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import Steps
 from hypothesis import HealthCheck, given, settings
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from cudagraph_skill.model import Report
+    from cudagraph_skill.check.findings import Report
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "<fuzz>"
@@ -101,7 +100,7 @@ from torch.cuda import graph
 def known() -> tuple[list[str], list[str]]:
     """Dotted names and plain ones that the check's own code asks for."""
     found = set()
-    for path in (ROOT / "tools/cudagraph_skill/check").glob("*.py"):
+    for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
         found |= {each.value for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Constant)}
     words = sorted(each for each in found if isinstance(each, str))
     dotted = [each for each in words if re.fullmatch(r"[a-z_]+(\.\w+)+", each)]
@@ -543,9 +542,9 @@ def _shown(report: Report, text: str) -> list[str]:
         f"{each} is at no line of the file" for each in report.findings if not 1 <= each.line <= len(lines) or each.column < 1
     ]
     wrong += [f"{each.id} is no hazard" for each in report.findings if each.id not in hazards.table()]
-    reader = findings.Reader(_STEPS, lambda _: (lines, []))
-    for form in findings.FORMS:
-        findings.written(report, form, reader)
+    reader = output.Reader(_STEPS, lambda _: (lines, []))
+    for form in output.FORMS:
+        output.written(report, form, reader)
     notes: list[str] = []
     fixes.patches(report, notes, {NAME: text.encode("utf-8", "replace")})
     return wrong + [note for note in notes if "would not be Python" in note]

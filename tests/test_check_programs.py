@@ -10,7 +10,7 @@ from cudagraph_skill import check
 from cudagraph_skill.check import Options, check_text
 
 if TYPE_CHECKING:
-    from cudagraph_skill.model import Report
+    from cudagraph_skill.check.findings import Report
 
 STEP = """
 import torch

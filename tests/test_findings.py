@@ -9,11 +9,10 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill import findings
-from cudagraph_skill.check import fixes
-from cudagraph_skill.check.source import UNREAD, lines_of
+from cudagraph_skill.check import fixes, output
+from cudagraph_skill.check.findings import Edit, Finding, Region, Report
+from cudagraph_skill.check.input.source import UNREAD, lines_of
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Edit, Finding, Region, Report
 from cudagraph_skill.text import Steps
 from hazard_sample import sample
 
@@ -34,7 +33,7 @@ ITEM = Finding("train.py", 3, 13, "CG201", "`loss.item()` waits for the GPU", ("
 FROZEN = Finding("train.py", 2, 5, "CG101", "`self.t` is a constant in the graph", certain=False)
 KEPT = Finding("train.py", 4, 5, "CG501", "`x.record_stream(s)` keeps memory")
 SOURCE = "def step(x):\n    self.t += 1\n    scale = \tloss.item()\n    x.record_stream(s)\n"
-READER = findings.Reader(STEPS, lambda _: (SOURCE.split("\n"), []))
+READER = output.Reader(STEPS, lambda _: (SOURCE.split("\n"), []))
 
 
 @pytest.fixture(autouse=True)
@@ -71,14 +70,14 @@ def _report(*found: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple
             0,
             "step: nothing found that breaks a capture; 1 line only costs time or is worth knowing; "
             "now compare replay with eager",
-            f"skill read {findings.COMPARE}",
+            f"skill read {output.COMPARE}",
         ),
         (
             _report(regions=(STEP, Region("train.py", 7, "<module>", "torch.cuda.graph"))),
             "clean",
             0,
             "2 captured regions (step, train.py:7): nothing found that breaks a capture; now compare replay with eager",
-            f"skill read {findings.COMPARE}",
+            f"skill read {output.COMPARE}",
         ),
         (
             _report(regions=()),
@@ -99,22 +98,22 @@ def _report(*found: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple
 def test_a_report_ends_in_one_sentence_and_one_command(
     report: Report, verdict: str, code: int, summary: str, step: str
 ) -> None:
-    assert (findings.verdict(report), findings.exit_code(report)) == (verdict, code)
+    assert (output.verdict(report), output.exit_code(report)) == (verdict, code)
     for form in ("full", "concise", "github"):
-        assert findings.written(report, form, READER).split("\n")[-2:] == [summary, f"next: {step}"]
-    data = json.loads(findings.written(report, "json", READER))
+        assert output.written(report, form, READER).split("\n")[-2:] == [summary, f"next: {step}"]
+    data = json.loads(output.written(report, "json", READER))
     assert (data["verdict"], data["summary"], data["next"]) == (verdict, summary, step)
 
 
 def test_a_named_file_that_was_not_read_is_no_success() -> None:
     report = _report(notes=(f"b.py:1:2: {UNREAD}: invalid syntax",))
-    assert findings.exit_code(report, {"a.py"}) == 0
-    assert findings.exit_code(report, {"a.py", "b.py"}) == 2
-    assert findings.exit_code(_report(ITEM, notes=tuple(report.notes)), {"b.py"}) == 1
+    assert output.exit_code(report, {"a.py"}) == 0
+    assert output.exit_code(report, {"a.py", "b.py"}) == 2
+    assert output.exit_code(_report(ITEM, notes=tuple(report.notes)), {"b.py"}) == 1
 
 
 def test_full_shows_line_caret_reason_fix_and_way() -> None:
-    assert findings.written(_report(ITEM, FROZEN), "full", READER).split("\n\n")[:-1] == [
+    assert output.written(_report(ITEM, FROZEN), "full", READER).split("\n\n")[:-1] == [
         "train.py:2:5: CG101 warning `self.t` is a constant in the graph (as far as the source shows; a run decides)\n"
         "  2 |     self.t += 1\n"
         "    |     ^\n"
@@ -132,12 +131,12 @@ def test_full_shows_line_caret_reason_fix_and_way() -> None:
 
 
 def test_the_reason_stands_once_for_each_id_and_each_finding_once() -> None:
-    text = findings.written(_report(ITEM, ITEM, ITEM._replace(line=4)), "full", READER)
+    text = output.written(_report(ITEM, ITEM, ITEM._replace(line=4)), "full", READER)
     assert (text.count("why: "), text.count("fix: "), text.count("more: ")) == (1, 2, 1)
 
 
 def test_concise_is_one_line_for_each_finding() -> None:
-    lines = findings.written(_report(KEPT, ITEM), "concise", READER).split("\n")
+    lines = output.written(_report(KEPT, ITEM), "concise", READER).split("\n")
     assert lines[:2] == [
         "train.py:3:13: CG201 error `loss.item()` waits for the GPU",
         "train.py:4:5: CG501 info `x.record_stream(s)` keeps memory",
@@ -145,7 +144,7 @@ def test_concise_is_one_line_for_each_finding() -> None:
 
 
 def test_json_is_one_line_with_the_documented_keys() -> None:
-    text = findings.written(_report(ITEM, FROZEN, notes=("a note",)), "json", READER, "--- a")
+    text = output.written(_report(ITEM, FROZEN, notes=("a note",)), "json", READER, "--- a")
     assert "\n" not in text
     data = json.loads(text)
     assert set(data) == {"verdict", "summary", "findings", "regions", "notes", "next", "diff"}
@@ -158,17 +157,17 @@ def test_json_is_one_line_with_the_documented_keys() -> None:
 
 def test_annotations_escape_what_github_reads() -> None:
     odd = Finding("a,b:c%.py", 1, 2, "CG201", "100%: `x`,\r\ny")
-    first = findings.written(_report(KEPT, odd), "github", READER).split("\n")[1]
+    first = output.written(_report(KEPT, odd), "github", READER).split("\n")[1]
     assert first == (
         "::error file=a%2Cb%3Ac%25.py,line=1,col=2,title=CG201 device-value-read::"
         "100%25: `x`,%0D%0Ay. Fix: Keep the value in a tensor and read it after `replay()`."
     )
-    assert findings.written(_report(KEPT), "github", READER).startswith("::notice file=train.py,line=4,")
+    assert output.written(_report(KEPT), "github", READER).startswith("::notice file=train.py,line=4,")
 
 
 def test_sarif_has_what_its_readers_need() -> None:
     odd = ITEM._replace(path="a folder/ü.py")
-    log = json.loads(findings.written(_report(ITEM, FROZEN, odd, KEPT, notes=("a note",)), "sarif", READER))
+    log = json.loads(output.written(_report(ITEM, FROZEN, odd, KEPT, notes=("a note",)), "sarif", READER))
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert log["version"] == "2.1.0"
@@ -189,20 +188,20 @@ def test_a_notebook_is_told_by_cells(tmp_path: Path) -> None:
     cells = [{"cell_type": "code", "source": each} for each in ("import torch\n\nx = 1", "y = 2\nz = x.item()")]
     path.write_text(json.dumps({"cells": cells}))
     each = Finding(str(path), 5, 5, "CG201", "`x.item()` waits for the GPU")
-    report, reader = _report(each, regions=(Region(str(path), 1, "step", "named"),)), findings.Reader(STEPS, lines_of)
-    text = findings.written(report, "full", reader)
+    report, reader = _report(each, regions=(Region(str(path), 1, "step", "named"),)), output.Reader(STEPS, lines_of)
+    text = output.written(report, "full", reader)
     assert f"{path}:cell 2:2:5: CG201 error" in text
     assert "\n  2 | z = x.item()\n    |     ^\n" in text
-    assert json.loads(findings.written(report, "json", reader))["findings"][0]["cell"] == "cell 2:2"
-    assert f"file={path},title=CG201 device-value-read::cell 2:2: `x.item()`" in findings.written(report, "github", reader)
-    assert '"startLine": 1\n' in findings.written(report, "sarif", reader)  # its readers want a line, and a notebook has none
+    assert json.loads(output.written(report, "json", reader))["findings"][0]["cell"] == "cell 2:2"
+    assert f"file={path},title=CG201 device-value-read::cell 2:2: `x.item()`" in output.written(report, "github", reader)
+    assert '"startLine": 1\n' in output.written(report, "sarif", reader)  # its readers want a line, and a notebook has none
 
 
 def test_code_cannot_steer_the_terminal_and_long_lines_are_cut() -> None:
     line = "x = '\x1b]0;evil\a' + '" + "é" * 300 + "日本'; y.item()" + " " * 300
     column = line.index("y.item") + 1
     each = Finding("a\x1b.py", 1, column, "CG201", "`'\x1b[2J'` and\nmore")
-    text = findings.written(_report(each), "full", findings.Reader(STEPS, lambda _: ([line], [])))
+    text = output.written(_report(each), "full", output.Reader(STEPS, lambda _: ([line], [])))
     assert "\x1b" not in text
     assert "\a" not in text
     shown, caret = text.split("\n")[1:3]
@@ -211,7 +210,7 @@ def test_code_cannot_steer_the_terminal_and_long_lines_are_cut() -> None:
 
 
 def test_a_line_that_is_gone_or_in_colour_is_shown_as_far_as_it_goes() -> None:
-    text = findings.written(_report(ITEM), "full", findings.Reader(STEPS, lambda _: ([], []), colour=True))
+    text = output.written(_report(ITEM), "full", output.Reader(STEPS, lambda _: ([], []), colour=True))
     assert "\x1b[1;31merror\x1b[0m" in text
     assert " | " not in text
 

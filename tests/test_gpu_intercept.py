@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.gpu import intercept
+from cudagraph_skill.capture.guest import live
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Taken]:
 
     def run(target: str, *arguments: str, **options: Any) -> Taken:
         report = Report()
-        intercept.run({"target": target, "arguments": [str(each) for each in arguments], **options}, report)
+        live.run({"target": target, "arguments": [str(each) for each in arguments], **options}, report)
         taken.said = report.results[0]["said"] if report.results else ""
         return taken
 
-    monkeypatch.setattr(intercept.Watch, "_check", check)
+    monkeypatch.setattr(live.Watch, "_check", check)
     return run
 
 
@@ -80,7 +80,7 @@ def calls(source: str, name: str) -> list[str]:
         seen.append(getattr(function, "__qualname__", type(function).__name__))
         return function
 
-    exec(intercept.marked(source.encode(), "a.py", name), {intercept._WATCH: watch, "__name__": "a"})
+    exec(live.marked(source.encode(), "a.py", name), {live._WATCH: watch, "__name__": "a"})
     return seen
 
 
@@ -112,8 +112,8 @@ def test_one_definition_is_handed_to_the_watch(kind: str) -> None:
 @pytest.mark.parametrize("name", ["g", "A.g", "A.B", "f.g", "B"])
 def test_what_is_not_defined_is_said_in_a_sentence(name: str) -> None:
     source = "class A:\n    def f(self): pass\n\nclass B:\n    x = 1\n\ndef f(): pass\n"
-    with pytest.raises(intercept.Missing, match=rf"a.py defines no {name}: name a function as FILE:FUNCTION"):
-        intercept.marked(source.encode(), "a.py", name)
+    with pytest.raises(live.Missing, match=rf"a.py defines no {name}: name a function as FILE:FUNCTION"):
+        live.marked(source.encode(), "a.py", name)
 
 
 def test_the_mark_goes_inside_a_static_method_and_outside_of_other_decorators() -> None:
@@ -124,8 +124,8 @@ def test_the_mark_goes_inside_a_static_method_and_outside_of_other_decorators() 
         seen.append(function)
         return function
 
-    space: dict[str, Any] = {intercept._WATCH: watch, "__name__": "a"}
-    exec(intercept.marked(source.encode(), "a.py", "A.f"), space)
+    space: dict[str, Any] = {live._WATCH: watch, "__name__": "a"}
+    exec(live.marked(source.encode(), "a.py", "A.f"), space)
     assert seen[0]() is False
     assert space["A"].f() is False
     assert space["A"]().f is seen[0]
@@ -133,8 +133,8 @@ def test_the_mark_goes_inside_a_static_method_and_outside_of_other_decorators() 
 
 def test_lines_in_tracebacks_are_those_of_the_file() -> None:
     source = "\n\nimport functools\n\n\n@functools.cache\ndef f(x):\n    y = x\n    return 1 / y\n"
-    space: dict[str, Any] = {intercept._WATCH: lambda function: function, "__name__": "a"}
-    exec(intercept.marked(source.encode(), "a.py", "f"), space)
+    space: dict[str, Any] = {live._WATCH: lambda function: function, "__name__": "a"}
+    exec(live.marked(source.encode(), "a.py", "f"), space)
     with pytest.raises(ZeroDivisionError) as raised:
         space["f"](0)
     assert traceback.extract_tb(raised.value.__traceback__)[-1].lineno == 9
@@ -164,7 +164,7 @@ def test_lines_in_tracebacks_are_those_of_the_file() -> None:
     ],
 )
 def test_the_program_itself_may_be_named_in_many_ways(target: str, path: str, module: str, main: bool) -> None:
-    assert intercept.Target({"target": target}).is_main(path, module) is main
+    assert live.Target({"target": target}).is_main(path, module) is main
 
 
 LOOP = "for n in range(20):\n    {}\n"
@@ -291,10 +291,10 @@ def test_numbers_that_the_program_changes_between_calls_belong_to_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed: list[Any] = []
-    monkeypatch.setattr(intercept.Watch, "_check", lambda self: changed.extend(each.changed for each in self._calls))
+    monkeypatch.setattr(live.Watch, "_check", lambda self: changed.extend(each.changed for each in self._calls))
     source = "class A:\n    rate = 0\n\n    def __init__(self):\n        self.epoch = self.own = 0\n\n    def go(self):\n        self.own += 1\n\n\na = A()\n"
     main = written(tmp_path / "main.py", source + LOOP.format("a.epoch = n; a.go()"))
-    intercept.run({"target": "A.go", "arguments": [str(main)]}, Report())
+    live.run({"target": "A.go", "arguments": [str(main)]}, Report())
     assert changed[0] == {}
     assert changed[1:] == [{"self.epoch": n} for n in range(4, 9)] or changed[1:] == [{".epoch": n} for n in range(4, 9)]
 

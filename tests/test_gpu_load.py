@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.gpu import ladder, load, state, values
+from cudagraph_skill.capture.guest import checks, load, state, tensors
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ ONCE = "import os\nimport torch\n\nif os.environ.get('GPU_TEST_ONCE'):\n    rais
 def test_where_a_second_copy_cannot_be_built_the_first_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPU_TEST_ONCE", "")
     source = load.Source(asked(written(tmp_path / "once.py", ONCE), "step"))
-    first, second = ladder._pair(source)
+    first, second = checks._pair(source)
     assert first is second
     assert not source.twins
     assert source.why_not == "building a second one raised RuntimeError"
@@ -372,12 +372,12 @@ def test_where_a_second_copy_cannot_be_built_the_first_is_put_back(tmp_path: Pat
     assert source.fresh() is first
     assert first.call().item() == 1
     source.put_back()
-    assert values.tensors([first.call()])[0].item() == 1
+    assert tensors.tensors([first.call()])[0].item() == 1
 
 
 def test_where_a_second_copy_can_be_built_there_are_two(net: Path) -> None:
     source = load.Source(asked(net, "Net", shapes=["4x3"]))
-    first, second = ladder._pair(source)
+    first, second = checks._pair(source)
     one: Any = first.call
     other: Any = second.call
     assert source.twins

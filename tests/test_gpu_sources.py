@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.gpu import sources
-from cudagraph_skill.gpu.places import Frame
+from cudagraph_skill.capture.guest import deciding_line
+from cudagraph_skill.capture.guest.stack import Frame
 from user_files import line_of, written
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def frame(tmp_path: Path, body: str, head: str = "def step(x, flag):") -> tuple[
 @pytest.mark.parametrize("kind", CONDITIONS)
 def test_a_condition_is_what_decides_whether_a_line_runs(tmp_path: Path, kind: str) -> None:
     at, wanted = frame(tmp_path, CONDITIONS[kind])
-    assert sources.condition(at) == wanted
+    assert deciding_line.condition(at) == wanted
 
 
 BINDINGS = {
@@ -65,7 +65,7 @@ BINDINGS = {
 @pytest.mark.parametrize("kind", BINDINGS)
 def test_a_binding_is_where_a_result_outlives_the_call(tmp_path: Path, kind: str) -> None:
     at, wanted = frame(tmp_path, BINDINGS[kind], "def step(self, x, table):")
-    assert sources.binding(at) == wanted
+    assert deciding_line.binding(at) == wanted
 
 
 READINGS = {
@@ -89,7 +89,7 @@ READINGS = {
 @pytest.mark.parametrize("kind", READINGS)
 def test_a_reading_is_where_a_changing_name_feeds_a_line(tmp_path: Path, kind: str) -> None:
     at, wanted = frame(tmp_path, READINGS[kind], "def step(self, x, n=1):")
-    assert sources.reading(at, ["count"]) == wanted
+    assert deciding_line.reading(at, ["count"]) == wanted
 
 
 VOLATILE = {
@@ -105,21 +105,21 @@ VOLATILE = {
 @pytest.mark.parametrize("kind", VOLATILE)
 def test_what_is_drawn_popped_or_read_from_outside_is_volatile(tmp_path: Path, kind: str) -> None:
     at, wanted = frame(tmp_path, VOLATILE[kind])
-    assert sources.volatile(at) == wanted
+    assert deciding_line.volatile(at) == wanted
 
 
 def test_a_stream_block_is_the_innermost_with_around_a_line(tmp_path: Path) -> None:
     at, wanted = frame(tmp_path, "with a:\n        with side:  # wanted\n            if flag:\n                y = x  # here")
-    assert sources.stream_block(at) == wanted
-    assert sources.stream_block(at._replace(line=1)) == 0
+    assert deciding_line.stream_block(at) == wanted
+    assert deciding_line.stream_block(at._replace(line=1)) == 0
 
 
 RULES: list[Callable[[Frame], int]] = [
-    sources.condition,
-    sources.binding,
-    sources.volatile,
-    sources.stream_block,
-    lambda at: sources.reading(at, ["x"]),
+    deciding_line.condition,
+    deciding_line.binding,
+    deciding_line.volatile,
+    deciding_line.stream_block,
+    lambda at: deciding_line.reading(at, ["x"]),
 ]
 
 
@@ -156,7 +156,7 @@ def test_the_first_frame_is_the_innermost_for_which_a_rule_names_a_line(tmp_path
     )
     lines = [line_of(path, each) for each in ("    middle(x)", "    inner(x)", "x * 2")]
     stack = [Frame(str(path), line, "", 0) for line in lines]
-    found = sources.first(stack, sources.condition)
+    found = deciding_line.first(stack, deciding_line.condition)
     assert found is not None
     assert found.line == line_of(path, "for i")
-    assert sources.first(stack, sources.stream_block) is None
+    assert deciding_line.first(stack, deciding_line.stream_block) is None

@@ -16,7 +16,8 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.gpu import state, values
+from cudagraph_skill.capture.guest import state
+from cudagraph_skill.capture.guest import tensors as values
 from user_files import imported
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def test_things_of_our_own_are_not_followed() -> None:
 
 
 def test_what_the_watch_wraps_is_followed_and_the_watch_is_not(train: Any) -> None:
-    from cudagraph_skill.gpu.intercept import Watch
+    from cudagraph_skill.capture.guest.live import Watch
 
     watched = Watch({}, None)(train.counting())
     assert {"count", "total"} <= set(found(watched))

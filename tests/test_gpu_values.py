@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.gpu import values
+from cudagraph_skill.capture.guest import tensors
 
 LARGE = 1 << 19  # more elements than are kept of one tensor
 Old = namedtuple("Old", "first second")
@@ -35,8 +35,8 @@ class Batch:
 
 def far(one: Any, other: Any) -> float:
     """The difference of two values of one leaf."""
-    [a], [b] = values.keep(one).values(), values.keep(other).values()
-    return values.difference(a, b)
+    [a], [b] = tensors.keep(one).values(), tensors.keep(other).values()
+    return tensors.difference(a, b)
 
 
 # Leaves
@@ -44,7 +44,7 @@ def far(one: Any, other: Any) -> float:
 
 def test_each_leaf_has_the_path_as_one_writes_it() -> None:
     given = ({"a": [1, (2.5, None)], 7: Pair("s", True)}, Batch(3, [Old(4, {})]))
-    assert dict(values.leaves(given)) == {
+    assert dict(tensors.leaves(given)) == {
         "[0]['a'][0]": 1,
         "[0]['a'][1][0]": 2.5,
         "[0]['a'][1][1]": None,
@@ -57,30 +57,30 @@ def test_each_leaf_has_the_path_as_one_writes_it() -> None:
 
 @pytest.mark.parametrize("single", [3, None, "text", torch.ones(2), object])
 def test_what_holds_nothing_is_its_own_leaf(single: Any) -> None:
-    assert [path for path, _ in values.leaves(single)] == [""]
+    assert [path for path, _ in tensors.leaves(single)] == [""]
 
 
 @pytest.mark.parametrize("empty", [(), [], {}, [[], ({},)]])
 def test_empty_containers_have_no_leaves(empty: Any) -> None:
-    assert list(values.leaves(empty)) == []
+    assert list(tensors.leaves(empty)) == []
 
 
 def test_a_container_that_holds_itself_is_walked_once() -> None:
     around: list[Any] = [1]
     around.append(around)
-    assert list(values.leaves(around)) == [("[0]", 1)]
+    assert list(tensors.leaves(around)) == [("[0]", 1)]
 
 
 def test_tensors_and_numbers_are_told_apart() -> None:
     tensor = torch.ones(1)
     given = {"t": tensor, "n": [2, True, "x", 1j], "o": object()}
-    assert values.tensors(given) == [tensor]
-    assert values.numbers(given) == {"['n'][0]": 2, "['n'][1]": True, "['n'][2]": "x", "['n'][3]": 1j}
+    assert tensors.tensors(given) == [tensor]
+    assert tensors.numbers(given) == {"['n'][0]": 2, "['n'][1]": True, "['n'][2]": "x", "['n'][3]": 1j}
 
 
 def test_an_ordered_dict_and_a_structseq_of_torch_are_opened() -> None:
     best = torch.tensor([[1.0, 3.0]]).max(1)
-    assert [path for path, _ in values.leaves(OrderedDict(m=best))] == ["['m'][0]", "['m'][1]"]
+    assert [path for path, _ in tensors.leaves(OrderedDict(m=best))] == ["['m'][0]", "['m'][1]"]
 
 
 # Differences
@@ -111,7 +111,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_what_is_equal_to_the_bit_differs_by_nothing(name: str) -> None:
-    assert far(ALIKE[name], values.copied(ALIKE[name])) == 0.0
+    assert far(ALIKE[name], tensors.copied(ALIKE[name])) == 0.0
 
 
 OTHER = {
@@ -144,7 +144,7 @@ CHANGED = {
 @pytest.mark.parametrize("name", CHANGED)
 def test_what_changed_is_farther_than_its_tolerance(name: str) -> None:
     one, other = CHANGED[name]
-    assert values.tolerance(values.keep(one)[""]) < far(one, other) < math.inf
+    assert tensors.tolerance(tensors.keep(one)[""]) < far(one, other) < math.inf
 
 
 def test_a_difference_is_relative_to_the_size_of_the_values() -> None:
@@ -157,14 +157,14 @@ def test_a_change_between_the_elements_that_are_sampled_shows_in_the_sums(dtype:
     one = torch.zeros(LARGE).to(dtype)
     other = one.clone()
     other[3] = 1
-    assert values.kept(one).data.numel() < LARGE * (1 + dtype.is_complex)
-    assert far(one, other) > values.tolerance(values.kept(one))
+    assert tensors.kept(one).data.numel() < LARGE * (1 + dtype.is_complex)
+    assert far(one, other) > tensors.tolerance(tensors.kept(one))
 
 
 def test_elements_that_swap_signs_between_the_samples_show_in_the_sum_of_absolutes() -> None:
     one, other = torch.zeros(LARGE), torch.zeros(LARGE)
     other[1], other[3] = 1.0, -1.0
-    assert far(one, other) > values.tolerance(values.kept(one))
+    assert far(one, other) > tensors.tolerance(tensors.kept(one))
 
 
 def test_the_sums_of_a_large_tensor_do_not_hide_what_its_elements_show() -> None:
@@ -175,13 +175,13 @@ def test_the_sums_of_a_large_tensor_do_not_hide_what_its_elements_show() -> None
 
 
 def test_a_value_that_the_other_side_lacks_is_infinitely_far() -> None:
-    one = values.keep({"a": 1, "b": 2})
-    assert values.differences(one, values.keep({"b": 2})) == {"['a']": math.inf, "['b']": 0.0}
+    one = tensors.keep({"a": 1, "b": 2})
+    assert tensors.differences(one, tensors.keep({"b": 2})) == {"['a']": math.inf, "['b']": 0.0}
 
 
 def test_what_is_kept_does_not_follow_later_changes() -> None:
     tensor = torch.zeros(3)
-    before = values.kept(tensor)
+    before = tensors.kept(tensor)
     tensor += 1
     assert before.data.tolist() == [0, 0, 0]
 
@@ -191,17 +191,17 @@ def test_what_is_kept_does_not_follow_later_changes() -> None:
 
 def test_put_copies_into_the_tensors_that_were_captured() -> None:
     static: Any = ((torch.zeros(2), {"y": Pair(torch.zeros(1), 3)}), {})
-    inside = values.tensors(static)
-    assert values.put(static, ((torch.ones(2), {"y": Pair(torch.full((1,), 5.0), 3)}), {})) == []
+    inside = tensors.tensors(static)
+    assert tensors.put(static, ((torch.ones(2), {"y": Pair(torch.full((1,), 5.0), 3)}), {})) == []
     assert [each.tolist() for each in inside] == [[1, 1], [5]]
 
 
 def test_put_leaves_the_very_same_tensor_and_a_parameter_that_needs_gradients_alone() -> None:
     same = torch.ones(2, requires_grad=True)
     version = same._version
-    assert values.put([same], [same]) == []
+    assert tensors.put([same], [same]) == []
     assert same._version == version
-    assert values.put([same], [torch.zeros(2)]) == []
+    assert tensors.put([same], [torch.zeros(2)]) == []
     assert same.tolist() == [0, 0]
 
 
@@ -219,23 +219,23 @@ STUCK = {
 @pytest.mark.parametrize("name", STUCK)
 def test_put_says_what_cannot_follow(name: str) -> None:
     static, new, said = STUCK[name]
-    assert values.put([static], [new]) == [said]
+    assert tensors.put([static], [new]) == [said]
 
 
 def test_put_takes_equal_numbers_and_nan_for_no_change() -> None:
-    assert values.put([1, math.nan, "s", None], [1, math.nan, "s", None]) == []
+    assert tensors.put([1, math.nan, "s", None], [1, math.nan, "s", None]) == []
 
 
 def test_a_copy_has_tensors_of_its_own_and_everything_else_as_it_is() -> None:
     thing = object()
     given = {"t": [torch.ones(2, requires_grad=True)], "p": Pair(torch.ones(1), thing), "b": Batch(torch.ones(1))}
-    copy = values.copied(given)
+    copy = tensors.copied(given)
     assert copy["p"].n is thing
     assert copy["t"][0].requires_grad
     assert type(copy["p"]) is Pair
     assert type(copy["b"]) is Batch
-    assert not {id(each) for each in values.tensors(copy)} & {id(each) for each in values.tensors(given)}
-    assert all(torch.equal(a, b) for a, b in zip(values.tensors(copy), values.tensors(given), strict=True))
+    assert not {id(each) for each in tensors.tensors(copy)} & {id(each) for each in tensors.tensors(given)}
+    assert all(torch.equal(a, b) for a, b in zip(tensors.tensors(copy), tensors.tensors(given), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_copy_has_tensors_of_its_own_and_everything_else_as_it_is() -> None:
     ],
 )
 def test_another_number_stands_at_the_one_place_that_is_named(given: Any, path: str, wanted: Any) -> None:
-    assert values.other_number(given, path) == wanted
+    assert tensors.other_number(given, path) == wanted
 
 
 class _Holder:
@@ -265,11 +265,11 @@ def test_an_object_that_comes_again_is_state_and_one_that_is_new_each_time_a_bat
 
     met: dict[Any, Any] = {}
     keys, queries, model = Cache(), Cache(), torch.nn.Linear(1, 1)
-    assert values.meet((Batch(), keys, queries, model), met) == [model]
-    assert values.meet((Batch(), keys, queries, model), met) == [keys, queries, model]
-    assert [path for path, _ in values.leaves((Batch(), keys))] == ["[0].tensor", "[1]"]
-    assert values.meet((Cache(),), {}) == []
-    assert [path for path, _ in values.leaves((Cache(),))] == ["[0]"]
+    assert tensors.meet((Batch(), keys, queries, model), met) == [model]
+    assert tensors.meet((Batch(), keys, queries, model), met) == [keys, queries, model]
+    assert [path for path, _ in tensors.leaves((Batch(), keys))] == ["[0].tensor", "[1]"]
+    assert tensors.meet((Cache(),), {}) == []
+    assert [path for path, _ in tensors.leaves((Cache(),))] == ["[0]"]
 
 
 def test_a_copied_batch_has_tensors_of_its_own() -> None:
@@ -278,7 +278,7 @@ def test_a_copied_batch_has_tensors_of_its_own() -> None:
 
     met: dict[Any, Any] = {}
     for _ in range(2):
-        values.meet((Batch(),), met)
+        tensors.meet((Batch(),), met)
     batch = Batch()
-    values.copied(batch).tensor.add_(1)
+    tensors.copied(batch).tensor.add_(1)
     assert batch.tensor.sum() == 0

@@ -15,20 +15,20 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import cudagraph_skill
 import torch
-from cudagraph_skill.gpu import diverge, ladder, places, state, values, watch
+from cudagraph_skill.capture.guest import checks, operations, stack, state, tensors, why_wrong
 from user_files import imported, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudagraph_skill.gpu.diverge import Spot
-    from cudagraph_skill.gpu.watch import Operation
+    from cudagraph_skill.capture.guest.operations import Operation
+    from cudagraph_skill.capture.guest.why_wrong import Spot
 
 HEAD = "import random\nimport time\n\nimport torch\n\n\n"
 
 
 def recorded(function: Callable[..., Any], *args: Any) -> list[Operation]:
-    recorder = watch.Recorder()
+    recorder = operations.Recorder()
     with recorder:
         function(*args)
     return recorder.log
@@ -52,7 +52,7 @@ def test_each_operation_has_its_numbers_its_line_and_its_results(tmp_path: Path)
         ("step", line_of(tmp_path / "a.py", "helper(x) + 1")),
         ("helper", line_of(tmp_path / "a.py", "x * 3")),
     ]
-    assert mul.place == places.Place(str(tmp_path / "a.py"), line_of(tmp_path / "a.py", "x * 3"), "helper")
+    assert mul.place == stack.Place(str(tmp_path / "a.py"), line_of(tmp_path / "a.py", "x * 3"), "helper")
     assert [each.tolist() for each in add.results] == [[4, 4]]
     assert mul.shapes == ((2,), (2,))
 
@@ -62,7 +62,7 @@ def test_an_input_names_the_operation_that_made_it() -> None:
     log = recorded(lambda: (x * 2) + x)
     mul, add = named(log, "mul"), named(log, "add")
     assert add.inputs[0][2] == log.index(mul)
-    assert add.inputs[1] == (watch.memory(x), x.data_ptr(), -1)
+    assert add.inputs[1] == (operations.memory(x), x.data_ptr(), -1)
     assert mul.outputs[0] == add.inputs[0][0]
 
 
@@ -109,7 +109,7 @@ def test_a_result_that_changes_later_was_sampled_before() -> None:
 def test_recording_does_not_import_dynamo() -> None:
     code = (
         "import sys, torch\n"
-        "from cudagraph_skill.gpu import watch\n"
+        "from cudagraph_skill.capture.guest import operations as watch\n"
         "with watch.Recorder() as one:\n    torch.ones(2) + 1\n"
         "assert one.log\n"
         "assert 'torch._dynamo' not in sys.modules"
@@ -122,10 +122,10 @@ def test_recording_does_not_import_dynamo() -> None:
 # What the difference between two recordings is
 
 
-def seen(**known: Any) -> ladder.Seen:
+def seen(**known: Any) -> checks.Seen:
     """What the courses would have shown, as far as an explanation needs it."""
-    empty: dict[str, Any] = dict.fromkeys(ladder.Seen._fields)
-    return ladder.Seen(**{**empty, "changing": {}, "moved": set(), **known})
+    empty: dict[str, Any] = dict.fromkeys(checks.Seen._fields)
+    return checks.Seen(**{**empty, "changing": {}, "moved": set(), **known})
 
 
 def on_gpu(log: list[Operation]) -> list[Operation]:
@@ -145,11 +145,11 @@ def changes(function: Callable[..., Any], *args: Any, calls: int = 3, **known: A
         moved |= state.moved(before, state.random_marks())
         scalars.append(state.scalars([("", function)]))
     changing = {path: (scalars[0][path], each) for path, each in scalars[-1].items() if scalars[0].get(path, each) != each}
-    return spots(diverge._changes(logs[0], logs[-1], seen(changing=changing, moved=moved, **known)))
+    return spots(why_wrong._changes(logs[0], logs[-1], seen(changing=changing, moved=moved, **known)))
 
 
 def spots(found: list[tuple[int, Spot]]) -> list[tuple[str, int]]:
-    return [(each.category, each.place.line if each.place else 0) for each in diverge._marked(found)]
+    return [(each.category, each.place.line if each.place else 0) for each in why_wrong._marked(found)]
 
 
 WRONG = {
@@ -182,14 +182,14 @@ def frozen(function: Callable[..., Any], inputs: list[torch.Tensor], capture: Ca
     logs, given = [], []
     alive = []
     for each in inputs:
-        with watch.Recorder() as recorder:
+        with operations.Recorder() as recorder:
             alive.append((recorder, function(each)))
         logs.append(recorder.log)
-        given.append({watch.memory(each)})
+        given.append({operations.memory(each)})
     changing = known.pop("changing", {})
     last = len(inputs) - 1
     eager = [capture(each) for each in logs]
-    return spots(diverge._frozen(diverge.Logs(eager, eager[0], given), last, seen(changing=changing, **known)))
+    return spots(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), last, seen(changing=changing, **known)))
 
 
 def test_a_tensor_that_each_call_binds_anew_is_named_where_it_is_bound(tmp_path: Path) -> None:
@@ -222,4 +222,4 @@ def test_a_choice_among_layers_is_named_where_it_is_made(tmp_path: Path) -> None
 def test_what_follows_from_its_inputs_is_no_divergence(tmp_path: Path) -> None:
     user = imported(tmp_path / "train.py", HEAD + "def fn(x):\n    return (x * 2).exp()\n")
     assert frozen(user.fn, [torch.ones(2)] * 3, on_gpu) == []
-    assert values.tensors(user.fn(torch.ones(2)))
+    assert tensors.tensors(user.fn(torch.ones(2)))

@@ -18,9 +18,9 @@ from replayed import EVIDENCE, ROOT, digest, functions, programs, seen
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cudagraph_skill.check.findings import Finding
     from cudagraph_skill.corpus.index import Index
     from cudagraph_skill.corpus.section import Section
-    from cudagraph_skill.model import Finding
 
 STEPS = Steps(read=str, turn=str, ask=str, explain=str)
 MAX_CHARACTERS, MAX_FIX = 1500, 170  # of a section; of a fix, which stands under every finding
@@ -45,7 +45,7 @@ def evidence() -> dict[str, dict[str, Any]]:
 def _in_code() -> set[str]:
     """Ids that the check's code has as strings: those that it can report."""
     found = set()
-    for path in (ROOT / "tools/cudagraph_skill/check").glob("*.py"):
+    for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
         strings = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
         found |= {text for text in strings if isinstance(text, str) and re.fullmatch(r"CG\d{3}", text)}
     return found

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cudagraph_skill import receipt
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.gpu import once, verify
-from cudagraph_skill.receipt import Receipt
+from cudagraph_skill.scaffold import process, receipt
+from cudagraph_skill.scaffold.guest import verify
+from cudagraph_skill.scaffold.receipt import Receipt
 from user_files import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -528,7 +528,7 @@ def test_an_end_with_a_crash_is_a_failure_unless_the_profiler_was_on(beside: str
     names = ("parity", "rollback", "timing")
     events: list[dict[str, Any]] = [{"event": "result", "check": each, "result": {}} for each in names]
     events += [{"event": "checked"}, {"event": "began", "check": "replay"}, *([{"event": beside}] if beside else [])]
-    found = receipt.received(Path("step.py"), "", once.Run(events, "ended with SIGSEGV", ""))
+    found = receipt.received(Path("step.py"), "", process.Run(events, "ended with SIGSEGV", ""))
     if beside:
         assert (found.verdict, found.said) == ("failed", "the checks passed, then the program ended with SIGSEGV")
     else:
@@ -578,7 +578,7 @@ def test_only_a_receipt_is_replaced_by_one(there: str, tmp_path: Path) -> None:
 
 
 def test_the_guest_is_run_as_it_lies() -> None:
-    text = (ROOT / "tools/cudagraph_skill/gpu/verify.py").read_text()
+    text = (ROOT / "tools/cudagraph_skill/scaffold/guest/verify.py").read_text()
     assert "cudagraph_skill" not in text.replace("import cudagraph_skill", "")
     done = subprocess.run([sys.executable, verify.__file__, "--help"], capture_output=True, text=True, check=True)
     assert "--turn" in done.stdout

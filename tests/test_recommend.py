@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import recommend, scaffold, scaffolding
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.recommend import Answers, Recommendation
-from cudagraph_skill.scaffold import WORKFLOWS, Options
+from cudagraph_skill.scaffold import output, recommend, rules
+from cudagraph_skill.scaffold.recommend import Answers, Recommendation
+from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def _all() -> dict[Answers, Recommendation]:
 
 
 def test_every_recommendation_is_a_program_that_there_is() -> None:
-    offered = set(scaffold.offered())
+    offered = set(rules.offered())
     for answers, found in _all().items():
         assert {found.options, *(each.options for each in found.instead)} <= offered, answers
         assert found.options.workflow not in {each.options.workflow for each in found.instead}
@@ -270,8 +270,8 @@ def test_a_framework_has_the_names_that_people_use(typed: str, means: str) -> No
 
 def test_text_and_data_end_in_the_same_command() -> None:
     found = recommend.recommend(Answers(training=True, host_reads=True))
-    text = scaffolding.recommendation(found, scaffold.spelled)
-    data = scaffolding.recommendation_data(found, scaffold.spelled)
+    text = output.recommendation(found, rules.spelled)
+    data = output.recommendation_data(found, rules.spelled)
     assert text.splitlines()[-1] == f"next: {data['next']}" == "next: --workflow reduce-overhead --training"
     assert text.startswith("workflow 2, reduce-overhead: ")
     assert all(each["command"] in text and each["when"] in text for each in data["instead"])

@@ -16,18 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import check, installed, programs, running, scaffold, scaffolding
+from cudagraph_skill import check
+from cudagraph_skill.capture import interpreter
 from cudagraph_skill.check.hazards import hazard
-from cudagraph_skill.check.settings import Options as Settings
+from cudagraph_skill.check.input.settings import Options as Settings
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.scaffold import NEWEST, OLDEST, WORKFLOWS, Options
+from cudagraph_skill.scaffold import file as programs
+from cudagraph_skill.scaffold import output, rules
+from cudagraph_skill.scaffold import versions as installed
+from cudagraph_skill.scaffold.rules import NEWEST, OLDEST, WORKFLOWS, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-TEMPLATES = ROOT / "tools/cudagraph_skill/templates"
-OFFERED = scaffold.offered()
+TEMPLATES = ROOT / "tools/cudagraph_skill/scaffold/templates"
+OFFERED = rules.offered()
 RELEASES = [  # torch, Transformer Engine, Megatron-Core: the oldest, some between, the newest
     ["torch==2.4", "transformer-engine==2.1", "megatron-core==0.14"],
     ["torch==2.7", "transformer-engine==2.8", "megatron-core==0.16"],
@@ -41,16 +45,16 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is no
 
 
 def _name(options: Options) -> str:
-    return re.sub(r"[ -]+", "_", scaffold.spelled(options).replace("--workflow ", "")) + ".py"
+    return re.sub(r"[ -]+", "_", rules.spelled(options).replace("--workflow ", "")) + ".py"
 
 
 def _write_all(folder: Path, *wanted: str) -> list[Path]:
     """All programs for these versions, in files."""
-    versions = scaffold.versions(wanted, {})
+    versions = rules.versions(wanted, {})
     paths = []
     for options in OFFERED:
         paths.append(folder / _name(options))
-        paths[-1].write_text(scaffold.program(options, versions, paths[-1].name))
+        paths[-1].write_text(rules.program(options, versions, paths[-1].name))
     return paths
 
 
@@ -81,7 +85,7 @@ def test_every_option_is_offered_somewhere() -> None:
 
 
 def test_every_template_is_used_by_some_program_or_template() -> None:
-    used = {scaffold.template(each) for each in OFFERED}
+    used = {rules.template(each) for each in OFFERED}
     for path in TEMPLATES.iterdir():
         used |= set(re.findall(r'include "([\w.]+)"', path.read_text()))
     assert used == {path.name for path in TEMPLATES.iterdir()}
@@ -91,27 +95,27 @@ def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered() -> Non
     offered = set(OFFERED)
     for options in _every():
         if options in offered:
-            assert scaffold.checked(options) == options
+            assert rules.checked(options) == options
             continue
-        near = scaffold.nearest(options)
+        near = rules.nearest(options)
         assert near in offered, options
         with pytest.raises(SkillError) as raised:
-            scaffold.checked(options)
+            rules.checked(options)
         reason, _, command = str(raised.value).rpartition("; nearest: ")
-        assert command == f"`skill scaffold {scaffold.spelled(near)}`"
-        assert any(rule.reason in reason for rule in scaffold.RULES)
+        assert command == f"`skill scaffold {rules.spelled(near)}`"
+        assert any(rule.reason in reason for rule in rules.RULES)
 
 
 def test_every_rule_refuses_something_that_no_other_rule_does_first() -> None:
-    first = {next((rule.reason for rule in scaffold.RULES if rule.clash(each)), "") for each in _every()}
-    assert {rule.reason for rule in scaffold.RULES} <= first
+    first = {next((rule.reason for rule in rules.RULES if rule.clash(each)), "") for each in _every()}
+    assert {rule.reason for rule in rules.RULES} <= first
 
 
 # What they are like ----------------------------------------------------------------------------------------------------
 
 
 def test_the_releases_of_these_tests_reach_from_the_oldest_to_the_newest() -> None:
-    assert (scaffold.versions(RELEASES[0], {}), scaffold.versions(RELEASES[-1], {})) == (OLDEST, NEWEST)
+    assert (rules.versions(RELEASES[0], {}), rules.versions(RELEASES[-1], {})) == (OLDEST, NEWEST)
 
 
 @pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
@@ -159,9 +163,9 @@ def test_programs_are_formatted_and_lint_clean(releases: list[str], tmp_path: Pa
 
 
 def test_equal_programs_are_equal_in_every_run() -> None:
-    versions = scaffold.versions(["torch==2.11"], {})
+    versions = rules.versions(["torch==2.11"], {})
     options = Options("manual", training=True, amp="bf16")
-    assert scaffold.program(options, versions) == scaffold.program(options, versions)
+    assert rules.program(options, versions) == rules.program(options, versions)
 
 
 _USES = """
@@ -214,10 +218,10 @@ def test_names_that_programs_use_exist_in_torch(written: list[Path]) -> None:
 
 def test_what_changed_between_releases_changes_the_program() -> None:
     fsdp, rng = Options("manual", training=True, fsdp=True), Options("manual", training=True, rng=True)
-    old, new = (scaffold.program(fsdp, scaffold.versions([f"torch=={each}"], {})) for each in ("2.5", "2.6"))
+    old, new = (rules.program(fsdp, rules.versions([f"torch=={each}"], {})) for each in ("2.5", "2.6"))
     assert "from torch.distributed._composable.fsdp import FSDPModule, fully_shard" in old
     assert "from torch.distributed.fsdp import FSDPModule, fully_shard" in new
-    registers, finds = (scaffold.program(rng, scaffold.versions([f"torch=={each}"], {})) for each in ("2.13", "2.14"))
+    registers, finds = (rules.program(rng, rules.versions([f"torch=={each}"], {})) for each in ("2.13", "2.14"))
     assert "self.graph.register_generator_state(training.generator)" in registers
     assert "register_generator_state" not in finds
 
@@ -233,7 +237,7 @@ def test_what_changed_between_releases_changes_the_program() -> None:
     ],
 )
 def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[str], have: dict[str, str], torch: Any) -> None:
-    assert scaffold.versions(wanted, have).torch == torch
+    assert rules.versions(wanted, have).torch == torch
 
 
 @pytest.mark.parametrize(
@@ -255,39 +259,39 @@ def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[st
 )
 def test_releases_that_are_not_known_are_refused_with_the_nearest(wanted: str, says: str) -> None:
     with pytest.raises(SkillError, match=re.escape(says)) as raised:
-        scaffold.versions([wanted], {})
+        rules.versions([wanted], {})
     assert len(str(raised.value)) < 400
 
 
 @pytest.mark.parametrize("text", ["2.6", "2.6.1", "2.6.*", "2.6.0a0+7c8ec84.nv25.03", "2.6.0.dev20260101"])
 def test_a_release_may_be_written_as_packages_write_theirs(text: str) -> None:
-    assert scaffold.versions([f"torch=={text}"], {}).torch == (2, 6)
+    assert rules.versions([f"torch=={text}"], {}).torch == (2, 6)
 
 
 @pytest.mark.parametrize(
     ("core", "engine", "near"), [("0.16", "2.5", "2.6"), ("0.17", "2.15", "2.17"), ("0.14", "2.16", "2.17")]
 )
 def test_releases_that_do_not_work_together_are_refused_where_it_matters(core: str, engine: str, near: str) -> None:
-    given = scaffold.versions([f"megatron-core=={core}", f"transformer-engine=={engine}"], {})
+    given = rules.versions([f"megatron-core=={core}", f"transformer-engine=={engine}"], {})
     per_layer = Options("mcore-per-layer", training=True, fp8=True)
     with pytest.raises(SkillError, match=f"nearest: `--for transformer-engine=={near}`"):
-        scaffold.program(per_layer, given)
+        rules.program(per_layer, given)
     for other in (per_layer._replace(fp8=False), per_layer._replace(workflow="mcore-full-iteration")):
-        assert scaffold.program(other, given)
-    scaffold.program(per_layer, given._replace(transformer_engine=scaffold.versions([f"transformer-engine=={near}"], {})[1]))
+        assert rules.program(other, given)
+    rules.program(per_layer, given._replace(transformer_engine=rules.versions([f"transformer-engine=={near}"], {})[1]))
 
 
 def test_two_releases_of_a_package_are_refused() -> None:
     with pytest.raises(SkillError, match=r"`--for` asks for torch 2\.6 and 2\.9"):
-        scaffold.versions(["torch==2.6", "torch==2.9"], {})
-    assert scaffold.versions(["torch==2.6", "torch==2.6.1"], {}).torch == (2, 6)
+        rules.versions(["torch==2.6", "torch==2.9"], {})
+    assert rules.versions(["torch==2.6", "torch==2.6.1"], {}).torch == (2, 6)
 
 
 def test_a_version_that_a_program_does_not_use_is_told_and_not_repeated() -> None:
     made = programs.write(Options("manual"), ["torch==2.6", "transformer_engine==2.3"], "")
     assert made.unused == ("transformer_engine==2.3",)
     assert made.command == "--workflow manual --for torch==2.6"
-    assert scaffolding.notes(made)[-1] == "left aside, since this program does not use it: transformer_engine==2.3"
+    assert output.notes(made)[-1] == "left aside, since this program does not use it: transformer_engine==2.3"
     layers = programs.write(Options("mcore-per-layer", training=True), ["torch==2.11", "megatron-core==0.17"], "")
     assert layers.unused == ()
 
@@ -305,7 +309,7 @@ def test_releases_are_read_from_the_interpreter_without_importing_them(tmp_path:
     assert found.get("torch", "") == (version("torch") if find_spec("torch") else "")
     (tmp_path / "json.py").write_text("raise SystemExit('a module of the user')")
     done = subprocess.run(
-        [sys.executable, "-c", f"from cudagraph_skill import installed; print(installed.releases({sys.executable!r}))"],
+        [sys.executable, "-c", f"from cudagraph_skill.scaffold import versions; print(versions.releases({sys.executable!r}))"],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT / "tools"), "PYTHONSAFEPATH": "1"},
         capture_output=True,
@@ -388,7 +392,7 @@ def test_a_program_says_how_its_versions_were_found(tmp_path: Path, monkeypatch:
     assert programs.write(layers, [], python).written_for == f"torch 2.11 and megatron-core 0.17 (as installed in {python})"
     with pytest.raises(SkillError, match="nearest: `--for transformer-engine==2"):
         programs.write(layers._replace(fp8=True), [], python)
-    monkeypatch.setattr(running, "environment_python", lambda: str(tmp_path / "gone"))
+    monkeypatch.setattr(interpreter, "environment_python", lambda: str(tmp_path / "gone"))
     nothing = programs.write(Options("manual", training=True), [], "")
     assert nothing.versions == {"torch": "{}.{}".format(*NEWEST.torch)}
     assert "the newest known" in nothing.written_for
@@ -498,7 +502,7 @@ def test_no_name_of_a_file_breaks_the_program(file: str) -> None:
 
 def test_a_program_says_how_many_processes_it_is_for() -> None:
     for each in OFFERED:
-        text = scaffold.program(each, NEWEST)
+        text = rules.program(each, NEWEST)
         assert programs.processes(text) == (2 if each.ddp or each.fsdp else 1), each
     assert programs.processes("torchrun --nproc-per-node 4 train.py\ndist.init_process_group()") == 4
     assert programs.processes("dist.init_process_group()") == 2
@@ -506,10 +510,10 @@ def test_a_program_says_how_many_processes_it_is_for() -> None:
 
 def test_refusals_need_no_template_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    environment: Callable[[], object] = scaffold._environment.__wrapped__
-    monkeypatch.setattr(scaffold, "_environment", environment)
+    environment: Callable[[], object] = rules._environment.__wrapped__
+    monkeypatch.setattr(rules, "_environment", environment)
     with pytest.raises(SkillError, match="nearest"):
-        scaffold.checked(Options("manual", ddp=True))
+        rules.checked(Options("manual", ddp=True))
     with pytest.raises(SkillError, match="pip install jinja2") as raised:
-        scaffold.program(Options("manual", training=True), NEWEST)
+        rules.program(Options("manual", training=True), NEWEST)
     assert raised.value.exit_code == 3

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill import cli, receipt, running, scaffolding
+from cudagraph_skill import cli
+from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.scaffold import WORKFLOWS, Options
+from cudagraph_skill.scaffold import output, receipt
+from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
 from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def skill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["skill"])
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(running, "environment_python", lambda: sys.executable)
+    monkeypatch.setattr(interpreter, "environment_python", lambda: sys.executable)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = cli.main(arguments)
@@ -334,7 +336,7 @@ def test_a_machine_without_a_gpu_is_one_sentence_and_exit_3(skill: Skill, monkey
 
 def test_a_timing_of_an_odd_form_is_left_out() -> None:
     found = _receipt(Path("a.py"), report={"timing": {"eager": "fast", "graph": [0, 0, 0]}}, cause="", fallback="", log="")
-    assert "timing    graph 0 us" in scaffolding.text(found, "none")
+    assert "timing    graph 0 us" in output.text(found, "none")
 
 
 # Recommendations ------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cudagraph_skill import receipt
-from cudagraph_skill.scaffold import Options
+from cudagraph_skill.scaffold import receipt
+from cudagraph_skill.scaffold.rules import Options
 from cudagraph_skill_server import app
 from cudagraph_skill_server.wording import in_arguments
 from mcp import Client

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from cudagraph_skill.check import hazards
-from cudagraph_skill.check.older import older
-from cudagraph_skill.check.settings import Options, chosen, excluded, settings
-from cudagraph_skill.check.source import UNREAD, Source, allowed, lines_of, read_source
-from cudagraph_skill.check.targets import expand, names, no_function, split
-from cudagraph_skill.check.tokens import bare, pieces
+from cudagraph_skill.check.findings import Finding
+from cudagraph_skill.check.input.newer_syntax import older
+from cudagraph_skill.check.input.settings import Options, chosen, excluded, settings
+from cudagraph_skill.check.input.source import UNREAD, Source, allowed, lines_of, read_source
+from cudagraph_skill.check.input.targets import expand, names, no_function, split
+from cudagraph_skill.check.input.tokens import bare, pieces
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Finding
 from hazard_sample import TEXT, sample
 from hypothesis import given, strategies
 

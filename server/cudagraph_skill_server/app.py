@@ -10,11 +10,12 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cudagraph_skill import __version__, findings, scaffolding
+from cudagraph_skill import __version__
 from cudagraph_skill.check import Options, check_paths, check_text
-from cudagraph_skill.check.settings import settings
-from cudagraph_skill.check.source import lines_of
-from cudagraph_skill.check.targets import split
+from cudagraph_skill.check import output as findings
+from cudagraph_skill.check.input.settings import settings
+from cudagraph_skill.check.input.source import lines_of
+from cudagraph_skill.check.input.targets import split
 from cudagraph_skill.corpus import lookup
 from cudagraph_skill.corpus import output as answers
 from cudagraph_skill.corpus.index import Index, open_index
@@ -24,8 +25,9 @@ from cudagraph_skill.diagnosis.log import decoded
 from cudagraph_skill.diagnosis.rank import diagnose
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.recommend import Answers
-from cudagraph_skill.recommend import recommend as recommended
+from cudagraph_skill.scaffold import output
+from cudagraph_skill.scaffold.recommend import Answers
+from cudagraph_skill.scaffold.recommend import recommend as recommended
 from cudagraph_skill.text import Steps, printable, shortened
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -331,8 +333,8 @@ def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
         found = verifying.recommended(recommended(answers))
     except SkillError as error:
         raise ToolError(in_arguments(str(error))) from None
-    data = Recommended(**scaffolding.recommendation_data(found, verifying.spelled))
-    return _result(scaffolding.recommendation(found, verifying.spelled), data)
+    data = Recommended(**output.recommendation_data(found, verifying.spelled))
+    return _result(output.recommendation(found, verifying.spelled), data)
 
 
 _PASTED = "<source>"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import anyio
 import anyio.from_thread
 import anyio.to_thread
-from cudagraph_skill import capture, examinations, findings, running
-from cudagraph_skill.check.source import lines_of
+from cudagraph_skill.capture import interpreter, output, session
+from cudagraph_skill.check import output as findings
+from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.errors import SkillError
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from cudagraph_skill.model import Examination
+    from cudagraph_skill.capture.result import Examination
     from cudagraph_skill.text import Steps
 
 INSTRUCTIONS = """
@@ -92,7 +93,7 @@ class Captures:
     def __init__(self, python: str, allowed: Sequence[Path], steps: Steps) -> None:
         self.python, self._steps = python, steps
         self.allowed = [os.path.realpath(each) for each in allowed]
-        self._guests = capture.Guests()
+        self._guests = session.Guests()
         self._one = anyio.Lock()
 
     @asynccontextmanager
@@ -131,8 +132,8 @@ class Captures:
             raise ToolError(in_arguments(str(error))) from None
         found = found._replace(said=in_arguments(found.said))
         reader = findings.Reader(self._steps, lines_of)
-        data = Examined(**examinations.data(found, reader))
-        text = examinations.text(found, "full", reader)
+        data = Examined(**output.data(found, reader))
+        text = output.text(found, "full", reader)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
     async def in_turn(self, context: Context, work: Callable[[threading.Event], _T]) -> _T:
@@ -161,16 +162,16 @@ class Captures:
         stop: threading.Event,
     ) -> Examination:
         target, folder = self._place(f"{path}:{function}" if function else path)
-        request = capture.Request(
+        request = session.Request(
             target,
-            self.python or running.environment_python(),
+            self.python or interpreter.environment_python(),
             folder,
             inputs=inputs or "",
             shapes=tuple(shapes or ()),
             warmup=warmup,
             deadline=deadline,
         )
-        found = next(capture.examine([request], self._guests, capture.Ears(say.say, stop.is_set)), None)
+        found = next(session.examine([request], self._guests, session.Ears(say.say, stop.is_set)), None)
         if found is None:
             raise SkillError("the capture was cancelled")
         return found
@@ -182,7 +183,7 @@ class Captures:
             SkillError: it is not there, or lies elsewhere.
         """
         found = next((each for each in self.places(target) if _there(each)), target)
-        file = capture.located(found)[0]
+        file = session.located(found)[0]
         folder = self.folder_of(file) if file else None
         if folder is None:
             allowed = ", ".join(self.allowed)
@@ -216,7 +217,7 @@ class Captures:
 
 def _there(target: str) -> bool:
     with suppress(SkillError):
-        return bool(capture.located(target)[0])
+        return bool(session.located(target)[0])
     return False
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import anyio.to_thread
-from cudagraph_skill import programs, receipt, running, scaffolding
+from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.scaffold import WORKFLOWS, Options
+from cudagraph_skill.scaffold import file as programs
+from cudagraph_skill.scaffold import output, receipt
+from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent
@@ -21,9 +23,9 @@ from cudagraph_skill_server.wording import argument, call, in_arguments
 if TYPE_CHECKING:
     import threading
 
-    from cudagraph_skill.programs import Program
-    from cudagraph_skill.receipt import Receipt
-    from cudagraph_skill.recommend import Recommendation
+    from cudagraph_skill.scaffold.file import Program
+    from cudagraph_skill.scaffold.receipt import Receipt
+    from cudagraph_skill.scaffold.recommend import Recommendation
     from cudagraph_skill.text import Steps
 
 TITLE = "Write a program for a workflow"
@@ -148,7 +150,7 @@ class Programs:
         program = programs.write(wanted, asked.versions, self._captures.python, asked.path)
         if path:
             programs.save(program.text, path, asked.replace)
-        data = Written(**scaffolding.program_data(program, path, self._next(program, path, asked)))
+        data = Written(**output.program_data(program, path, self._next(program, path, asked)))
         data.notes = [in_arguments(note) for note in data.notes]
         text = "\n".join([*([] if path else [program.text]), *data.notes, f"next: {data.next}"])
         return text, data, f"skill scaffold {program.command}"
@@ -188,7 +190,7 @@ class Programs:
     ) -> tuple[str, Verified]:
         found = receipt.verify(
             file,
-            python=self._captures.python or running.environment_python(),
+            python=self._captures.python or interpreter.environment_python(),
             deadline=deadline,
             processes=programs.processes(receipt.program_text(file)),
             command=command,
@@ -196,8 +198,8 @@ class Programs:
             cancelled=stop.is_set,
         )
         kept = _kept(found, file)
-        step = scaffolding.next_step(found, self._steps)
-        return scaffolding.text(found, step, kept), Verified(**scaffolding.data(found, step, kept))
+        step = output.next_step(found, self._steps)
+        return output.text(found, step, kept), Verified(**output.data(found, step, kept))
 
 
 def _kept(found: Receipt, path: Path) -> str:

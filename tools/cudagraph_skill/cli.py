@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cudagraph_skill import __version__
+from cudagraph_skill.check.findings import Report
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Report
 from cudagraph_skill.text import Steps, operand, printable, quoted
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from cudagraph_skill.corpus.index import Index
-    from cudagraph_skill.programs import Program
+    from cudagraph_skill.scaffold.file import Program
 
 EXIT_CODES = """\
 exit codes: 0 an answer, 1 nothing found, 2 the command was not understood, 3 this machine lacks something it needs"""
@@ -457,14 +457,15 @@ def _explain(args: argparse.Namespace) -> int:
 
 
 def _recommend(args: argparse.Namespace) -> int:
-    from cudagraph_skill import recommend, scaffold, scaffolding
+    from cudagraph_skill.scaffold import output as scaffolding
+    from cudagraph_skill.scaffold import recommend, rules
 
     kind = True if args.training else False if args.inference else None
     given = {name: getattr(args, name) for name in recommend.Answers._fields if getattr(args, name) is not None}
     found = recommend.recommend(recommend.Answers(**{**given, "training": kind}))
 
-    def spell(options: scaffold.Options) -> str:
-        return f"{_program('scaffold')} {scaffold.spelled(options)}"
+    def spell(options: rules.Options) -> str:
+        return f"{_program('scaffold')} {rules.spelled(options)}"
 
     if args.json:
         print(scaffolding.as_json(scaffolding.recommendation_data(found, spell)))
@@ -475,7 +476,8 @@ def _recommend(args: argparse.Namespace) -> int:
 
 def _scaffold(args: argparse.Namespace) -> int:
     """The program goes to stdout alone, or to a file; what is to be said of it to stderr."""
-    from cudagraph_skill import programs, scaffolding
+    from cudagraph_skill.scaffold import file as programs
+    from cudagraph_skill.scaffold import output as scaffolding
 
     asked = _asked(args)
     if not asked["workflow"]:
@@ -484,7 +486,7 @@ def _scaffold(args: argparse.Namespace) -> int:
     if args.into is not None:
         programs.writable(args.into, args.force)
     if args.verify is not None:
-        from cudagraph_skill import receipt
+        from cudagraph_skill.scaffold import receipt
 
         receipt.place(Path(args.into))  # what stands in its way is said before anything is written
     versions = [each for text in args.versions or () for each in text.split(",")]
@@ -542,7 +544,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _listing(args: argparse.Namespace) -> int:
-    from cudagraph_skill import scaffolding
+    from cudagraph_skill.scaffold import output as scaffolding
 
     step = _program("recommend")
     print(scaffolding.as_json(scaffolding.listing_data(_WISHES, step)) if args.json else scaffolding.listing(_WISHES, step))
@@ -560,7 +562,7 @@ def _by_python(args: argparse.Namespace) -> str:
 
 def _verify_written(args: argparse.Namespace, program: Program, step: str) -> int:
     """Verify what this call has written; where that cannot begin, the file and the way on are named."""
-    from cudagraph_skill import scaffolding
+    from cudagraph_skill.scaffold import output as scaffolding
 
     for note in scaffolding.notes(program, args.into):
         _say(note)
@@ -576,14 +578,17 @@ def _verify_written(args: argparse.Namespace, program: Program, step: str) -> in
 
 def _verify(args: argparse.Namespace, file: str, command: str = "", written: dict[str, Any] | None = None) -> int:
     """Run the checks of a program on the GPU; what lasts is told on stderr."""
-    from cudagraph_skill import programs, receipt, running, scaffolding
+    from cudagraph_skill.capture import interpreter
+    from cudagraph_skill.scaffold import file as programs
+    from cudagraph_skill.scaffold import output as scaffolding
+    from cudagraph_skill.scaffold import receipt
 
     path = Path(file)
     processes = args.processes or programs.processes(receipt.program_text(path))
     with _Patient() as patient:
         found = receipt.verify(
             path,
-            python=args.python or running.environment_python(),
+            python=args.python or interpreter.environment_python(),
             deadline=args.deadline or _VERIFY,
             processes=processes,
             command=command,
@@ -606,8 +611,9 @@ _STDIN = "<stdin>"
 
 
 def _check(args: argparse.Namespace) -> int:
-    from cudagraph_skill import findings, running
-    from cudagraph_skill.check.source import lines_of
+    from cudagraph_skill.capture import options as running
+    from cudagraph_skill.check import output
+    from cudagraph_skill.check.input.source import lines_of
 
     form = "json" if args.json else args.output_format
     if args.on_gpu:
@@ -625,20 +631,23 @@ def _check(args: argparse.Namespace) -> int:
         for note in report.notes:
             _say(note)
     if form in ("json", "sarif") or not (args.diff and differences):
-        print(findings.written(report, form, findings.Reader(_steps(args), lines, _colour()), differences))
-    return findings.exit_code(report, {each.partition(":")[0] for each in args.targets})
+        print(output.written(report, form, output.Reader(_steps(args), lines, _colour()), differences))
+    return output.exit_code(report, {each.partition(":")[0] for each in args.targets})
 
 
 def _run(args: argparse.Namespace, form: str) -> int:
     """Capture on the GPU; what lasts is told on stderr."""
-    from cudagraph_skill import capture, examinations, findings, running
-    from cudagraph_skill.check.source import lines_of
+    from cudagraph_skill.capture import options as running
+    from cudagraph_skill.capture import output as examinations
+    from cudagraph_skill.capture import session
+    from cudagraph_skill.check import output
+    from cudagraph_skill.check.input.source import lines_of
 
     requests = running.requests(args, args.program)
-    reader = findings.Reader(_steps(args), cache(lines_of), _colour())
+    reader = output.Reader(_steps(args), cache(lines_of), _colour())
     found = []
-    with _Patient() as patient, capture.Guests() as guests:
-        for each in capture.examine(requests, guests, capture.Ears(patient.say, forward=_echo)):
+    with _Patient() as patient, session.Guests() as guests:
+        for each in session.examine(requests, guests, session.Ears(patient.say, forward=_echo)):
             if each.verdict == "misuse" and len(requests) == 1:
                 raise SkillError(each.said)
             found.append(each)
@@ -704,9 +713,9 @@ def _pasted(args: argparse.Namespace) -> bytes | None:
 def _report(args: argparse.Namespace, pasted: bytes | None) -> Report:
     """What the checker says about all targets, each read with the settings of its own project."""
     from cudagraph_skill.check import check_paths, check_text
-    from cudagraph_skill.check.settings import Options, settings
-    from cudagraph_skill.check.source import decoded
-    from cudagraph_skill.check.targets import split
+    from cudagraph_skill.check.input.settings import Options, settings
+    from cudagraph_skill.check.input.source import decoded
+    from cudagraph_skill.check.input.targets import split
 
     def options(path: str) -> Options:
         said = Options(tuple(args.select or ()), tuple(args.ignore or ()), tuple(args.exclude or ()), args.all)

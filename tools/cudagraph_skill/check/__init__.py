@@ -10,19 +10,19 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.settings import Options, chosen
-from cudagraph_skill.check.source import Source, allowed, read_source
-from cudagraph_skill.check.targets import Target, expand, no_function, split
+from cudagraph_skill.check.findings import Report
+from cudagraph_skill.check.input.settings import Options, chosen
+from cudagraph_skill.check.input.source import Source, allowed, read_source
+from cudagraph_skill.check.input.targets import Target, expand, no_function, split
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Report
 from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cudagraph_skill.check.regions import Reader
-    from cudagraph_skill.check.values import Value
-    from cudagraph_skill.model import Finding
+    from cudagraph_skill.check.findings import Finding
+    from cudagraph_skill.check.interpreter.captures import Reader
+    from cudagraph_skill.check.interpreter.values import Value
 
 __all__ = ["Options", "check_paths", "check_text"]
 
@@ -183,8 +183,8 @@ def _captures(text: str) -> bool:
 
 def _readers(source: Source, function: str | None, options: Options, notes: list[str]) -> Iterator[Reader]:
     """Those who have read the file, each with what it found."""
-    from cudagraph_skill.check.project import Project  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.regions import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
 
     if function is not None:
         wanted = function.replace("<locals>.", "")
@@ -204,8 +204,8 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
 
 def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
     """The file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
-    from cudagraph_skill.check.project import Project  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.regions import Reader, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
 
     main = Reader(Project(source), _PROGRAM)
     _attempt(main, lambda: main.script(program=True), "the top level", notes)
@@ -224,8 +224,8 @@ def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Rea
 
 def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
     """Each forward, and each function of the module that seems to take tensors, read as captured code."""
-    from cudagraph_skill.check.project import Project  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.regions import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
 
     shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
     project = Project(source)
@@ -243,7 +243,7 @@ def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
 
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
     """Functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
-    from cudagraph_skill.check.regions import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
 
     last = {each.name: each for each in _definitions(tree)}
     found: list[tuple[str, list[ast.AST]]] = []
@@ -257,7 +257,7 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
 
 def _loaded(reader: Reader) -> None:
     """Run the top level of the file, once for all functions of it; what was read of a very large one stays."""
-    from cudagraph_skill.check.machine import Exhausted  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.machine import Exhausted  # noqa: PLC0415 - not for a file that captures nothing
 
     with suppress(Exhausted, RecursionError):
         reader.machine.load(reader.project.main)

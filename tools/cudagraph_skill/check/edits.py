@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from cudagraph_skill.model import Edit
+from cudagraph_skill.check.findings import Edit
 
 
 def keyword(call: ast.AST | None, name: str, value: str) -> Edit | None:

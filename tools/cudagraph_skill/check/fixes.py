@@ -12,14 +12,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill.check.source import decoded, parsed
+from cudagraph_skill.check.input.source import decoded, parsed
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cudagraph_skill.model import Edit, Report
+    from cudagraph_skill.check.findings import Edit, Report
 
 _OTHERS = ("site-packages", "dist-packages")  # code that is not the user's own
 

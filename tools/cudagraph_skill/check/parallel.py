@@ -16,14 +16,14 @@ from threading import Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
 from cudagraph_skill import check
-from cudagraph_skill.check.targets import Target
+from cudagraph_skill.check.findings import Report
+from cudagraph_skill.check.input.targets import Target
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.model import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cudagraph_skill.check.settings import Options
+    from cudagraph_skill.check.input.settings import Options
 
 _START = "import sys; sys.path.append(sys.argv[1]); from cudagraph_skill.check import parallel; parallel.work()"
 _READY = b"ready"

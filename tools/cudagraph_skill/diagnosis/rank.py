@@ -20,7 +20,7 @@ from bisect import bisect_right
 from math import exp
 from typing import NamedTuple
 
-from cudagraph_skill.check.targets import at_line, drives_graph
+from cudagraph_skill.check.input.targets import at_line, drives_graph
 from cudagraph_skill.corpus import terms
 from cudagraph_skill.diagnosis import log as logs
 from cudagraph_skill.diagnosis.entries import REACH, Cause, Entry, Phrase, Table

@@ -1,0 +1,1 @@
+"""Capture a callable on the GPU, replay it, and compare with eager."""

@@ -1,0 +1,478 @@
+"""The rungs of the check, from two eager copies to the last replay: what each showed, and what that means.
+
+An eager copy of the subject and a captured one make the same calls with equal seeds; they are built twice, so that they share
+nothing, or where that cannot be, one subject is put back to its start between the courses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from cudagraph_skill.capture.guest import load, nodes, stack, state, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cudagraph_skill.capture.guest.load import Source, Subject
+    from cudagraph_skill.capture.guest.stack import Place
+    from cudagraph_skill.capture.guest.tensors import Kept
+
+WARM_UPS = 3
+_FRESH, _MORE, _FEW = 6, 14, 4  # replays on new inputs; where Python state moves; where one call takes long
+_LONG = 0.3  # seconds of a call
+_SLACK = 20  # times eager's own spread before a replay counts as different
+SURE = 1e-2  # a relative difference that needs no third eager copy as a control
+_DOUBT = 0.3  # a difference below which a second captured copy has to differ from eager no less than from the first one
+_COUNTS = ("result", "state()")  # values that the caller sees, or that the user named
+_POISON = [1 << power for power in range(6, 21)]  # elements of the blocks that take the place of freed memory
+
+
+class Call(NamedTuple):
+    """What one call left behind: its result, the state that counts, the generators it moved, the numbers it could reach."""
+
+    out: dict[str, Kept]
+    state: dict[str, Kept]
+    moved: set[str]
+    scalars: dict[str, Any]
+
+    def left(self) -> dict[str, Kept]:
+        """Result and state by path."""
+        return {**{f"result{path}": each for path, each in self.out.items()}, **self.state}
+
+
+class Captured(NamedTuple):
+    """The course of the captured copy: `error` where the capture failed, raised by the user's code (`inner`) or at its end."""
+
+    calls: list[Call]
+    error: BaseException | None
+    inner: BaseException | None
+    stuck: list[str]
+    nodes: nodes.Nodes | None
+    graph: torch.cuda.CUDAGraph | None
+    static: Any
+
+
+class Wrong(NamedTuple):
+    """Where replay and eager differ: calls after the capture (0: the inputs of the capture), and the worst difference."""
+
+    calls: list[int]
+    worst: float
+    path: str
+    tolerance: float
+
+
+class Broken(Exception):
+    """The user's code raised in eager: `error` is what it raised, in call `number`."""
+
+    def __init__(self, error: BaseException, number: int) -> None:
+        super().__init__(str(error))
+        self.error, self.number = error, number
+
+
+class Refused(Exception):
+    """A replay raised: `error` in replay `number`, from 0 on. The GPU of this process cannot be used after that."""
+
+    def __init__(self, error: BaseException, number: int) -> None:
+        super().__init__(str(error))
+        self.error, self.number = error, number
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+
+def observed(found: Subject) -> dict[str, Kept]:
+    """The state that counts: what the user named, parameters, buffers and optimizer state; without a name all tensors.
+
+    Of what the user did not name only tensors on the GPU: a count that the host keeps is wrong only where something shows it.
+    """
+    reached = state.tensors(found.roots) if found.state is None else state.trained(found.roots)
+    kept = {path: tensors.kept(each) for path, each in reached.items() if each.is_cuda}
+    named = tensors.keep(found.state()) if found.state is not None else {}
+    return {**kept, **{f"state(){path}": each for path, each in named.items()}}
+
+
+def arguments(found: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, the same for each copy."""
+    state.seed(1000 + number)
+    given: tuple[tuple[Any, ...], dict[str, Any]] = found.inputs(number) if found.numbered else found.inputs()
+    known = {id(each) for _, each in found.roots}
+    handed = [each for each in tensors.meet(given, found.met) if id(each) not in known]
+    found.roots.extend((f"argument {type(each).__name__}", each) for each in handed)
+    return given
+
+
+def eager_call(found: Subject, number: int, full: bool = True, given: Any = None) -> Call:
+    """One eager call, with the arguments `given` or its own, and what it left behind."""
+    try:
+        args, kwargs = given or arguments(found, number)
+        before = state.random_marks() if full else {}
+        out = found.call(*args, **kwargs)
+        if inspect.iscoroutine(out) or inspect.isgenerator(out) or inspect.isasyncgen(out):
+            raise load.Misuse(
+                f"{found.name} returns a {type(out).__name__}, which does nothing yet: name a function that does the work when it is called"
+            )
+        moved = state.moved(before, state.random_marks()) if full else set()
+        torch.cuda.synchronize()
+        return Call(tensors.keep(out), observed(found), moved, state.scalars(found.reach) if full else {})
+    except load.Misuse:
+        raise
+    except BaseException as error:
+        raise Broken(error, number) from error
+
+
+def warm_up(found: Subject, count: int) -> None:
+    """Calls on a side stream, as one warms up before a capture."""
+    side = torch.cuda.Stream()
+    for number in range(count):
+        args, kwargs = arguments(found, number)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            out = found.call(*args, **kwargs)
+        torch.cuda.current_stream().wait_stream(side)
+        del out
+    torch.cuda.synchronize()
+
+
+@contextlib.contextmanager
+def same_stream() -> Iterator[None]:
+    """The current stream after a capture that failed is the one before; torch leaves that of the capture."""
+    before = torch.cuda.current_stream()
+    try:
+        yield
+    finally:
+        torch.cuda.set_stream(before)
+
+
+def heal() -> None:
+    """Let the GPU's generator leave a capture that failed: torch 2.11 goes on as if it were capturing."""
+    for mend in (_capture_nothing, _new_random_state):
+        if _draws():
+            return
+        with contextlib.suppress(RuntimeError, AttributeError):
+            mend()
+
+
+def _draws() -> bool:
+    mark = torch.cuda.get_rng_state()
+    try:
+        torch.rand(1, device="cuda")
+    except RuntimeError:
+        return False
+    torch.cuda.set_rng_state(mark)
+    return True
+
+
+def _capture_nothing() -> None:
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph.capture_begin()
+        graph.capture_end()
+
+
+def _new_random_state() -> None:
+    current = torch.cuda.default_generators[torch.cuda.current_device()]
+    fresh = torch.Generator(device="cuda")
+    fresh.set_state(current.get_state())
+    current.graphsafe_set_state(fresh.graphsafe_get_state())
+
+
+class Shot(NamedTuple):
+    """One captured call: `error` surfaced, `inner` left the user's code; `random` is where the GPU's generator stood before it."""
+
+    graph: torch.cuda.CUDAGraph
+    static: Any
+    out: Any
+    error: BaseException | None
+    inner: BaseException | None
+    random: torch.Tensor
+
+
+def capture(found: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Shot:
+    """Capture one call with the arguments that it would have."""
+    static = tensors.static(arguments(found, number))
+    graph, inner, out, mark = nodes.new_graph(), None, None, torch.cuda.get_rng_state()
+    torch.cuda.synchronize()
+    with same_stream():
+        try:
+            with torch.cuda.graph(graph), within():
+                try:
+                    out = found.call(*static[0], **static[1])
+                except BaseException as error:
+                    inner = error
+                    raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is the result
+            heal()
+            return Shot(graph, static, None, error, inner, mark)
+    torch.cuda.synchronize()  # up to torch 2.11 a capture sets the random state on its own stream, and no replay waits for that
+    return Shot(graph, static, out, None, None, mark)
+
+
+def graph_course(found: Subject, warm_ups: int, rounds: int, say: Callable[..., None]) -> Captured:
+    """Warm up, capture, replay on the same and on new inputs."""
+    start = time.monotonic()
+    try:
+        lines = _synced(found, warm_ups)
+    except BaseException as error:
+        raise Broken(error, warm_ups) from error
+    say("sync", "ok" if not lines else "differs", _sync_said(lines), time.monotonic() - start)
+    start = time.monotonic()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        shot = capture(found, warm_ups)
+    if shot.error is not None:
+        return Captured([], shot.error, shot.inner, [], None, None, shot.static)
+    counted = nodes.listed(shot.graph)
+    nodes.ready(shot.graph)
+    empty = any("graph is empty" in str(each.message) for each in warned) or (counted is not None and not counted.kinds)
+    say(
+        "capture",
+        "ok",
+        "nothing was captured: the call does no work on the GPU" if empty else "captured",
+        time.monotonic() - start,
+    )
+    calls, stuck, start = [], [], time.monotonic()
+    for number in range(warm_ups, warm_ups + 1 + rounds):
+        if number > warm_ups:
+            new = arguments(found, number)
+            stuck += [f"call {number}: {each}" for each in tensors.put(shot.static, new)]
+        else:
+            torch.cuda.set_rng_state(shot.random)
+        poison = _poisoned()
+        try:
+            shot.graph.replay()
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            raise Refused(error, number - warm_ups) from error
+        calls.append(Call(tensors.keep(shot.out), observed(found), set(), {}))
+        del poison
+    return Captured(calls, None, None, stuck, counted, shot.graph, shot.static)
+
+
+def _poisoned() -> list[torch.Tensor]:
+    """Blocks of many sizes, filled: what the graph reads but nobody holds any more is now in one of them."""
+    with contextlib.suppress(tensors.OUT_OF_MEMORY):
+        return [torch.full((size,), float("nan"), device="cuda") for size in _POISON]
+    return []
+
+
+def _synced(found: Subject, warm_ups: int) -> list[Place]:
+    """Warm up; the lines at which torch's sync debug mode saw the last of these calls wait for the GPU."""
+    warm_up(found, max(warm_ups - 1, 0))
+    lines: list[Place] = []
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        if "called a synchronizing" in str(message):  # not the notice that this mode does not see everything
+            lines.extend(stack.here()[-1:])
+
+    if warm_ups:
+        side = torch.cuda.Stream()
+        args, kwargs = arguments(found, warm_ups - 1)
+        side.wait_stream(torch.cuda.current_stream())
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = show
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                with torch.cuda.stream(side):
+                    out = found.call(*args, **kwargs)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        del out
+    return list(dict.fromkeys(lines))
+
+
+def _sync_said(lines: list[Place]) -> str:
+    if not lines:
+        return "no call waited for the GPU"
+    return "waits for the GPU at " + ", ".join(f"line {each.line}" for each in lines[:6])
+
+
+# Comparison -----------------------------------------------------------------------------------------------------------
+
+
+def noise(one: list[Call], other: list[Call]) -> dict[str, float]:
+    """How far two copies are apart, for each value the worst of all calls."""
+    worst: dict[str, float] = {}
+    for a, b in zip(one, other, strict=False):
+        for path, far in tensors.differences(a.left(), b.left()).items():
+            worst[path] = max(worst.get(path, 0.0), far)
+    return worst
+
+
+def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> Wrong | None:
+    """Where the replays are further from eager than eager's own spread and rounding allow; None where nowhere."""
+    calls, worst, where, allowed = [], 0.0, "", 0.0
+    for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
+        left, held = a.left(), b.left()
+        for path, far in tensors.differences(left, held).items():
+            if path not in held and not path.startswith(_COUNTS):
+                continue  # Python dropped it: what counts of that shows in the result
+            limit = max(tensors.tolerance(left[path]), _SLACK * spread.get(path, 0.0))
+            if far > limit:
+                calls.append(number)
+                if far > worst:
+                    worst, where, allowed = far, path, limit
+    return Wrong(sorted(set(calls)), worst, where, allowed) if calls else None
+
+
+class Seen(NamedTuple):
+    """All that the courses showed: the captured one, what is wrong with it, and what eager moved and changed from call to call."""
+
+    captured: Captured
+    wrong: Wrong | None
+    spread: float
+    warm_ups: int
+    rounds: int
+    moved: set[str]
+    changing: dict[str, tuple[Any, Any]]
+
+
+def climb(source: Source, report: Any) -> Seen:
+    """Run the courses and report each rung.
+
+    Raises:
+        Broken: eager raised.
+        load.Misuse, load.Raised: the subject cannot be had.
+    """
+    start = time.monotonic()
+    report.progress("building the callable")
+    first, second = _pair(source)
+    report.rung(
+        "build", "ok", "two copies with equal seeds" if source.twins else f"one copy, put back each time: {source.why_not}",
+        time.monotonic() - start,
+    )  # fmt: skip
+    warm_ups = first.warmup if first.warmup is not None else WARM_UPS
+    if source.request.get("warmup") is not None:
+        warm_ups = int(source.request["warmup"])
+    eager, rounds, spread = _eager(source, first, second, warm_ups, report)
+    del first, second
+    gc.collect()
+    report.progress("capturing")
+    captured = graph_course(source.fresh(), warm_ups, rounds, report.rung)
+    after = _lasting(eager, warm_ups)
+    moved = set().union(*(each.moved for each in eager))
+    changing = _changing(eager)
+    if captured.error is not None:
+        return Seen(captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+    wrong = compare(after, captured.calls, spread)
+    if wrong is not None and (wrong.worst < SURE or max(spread.values(), default=0.0) > 0.0):
+        report.progress("comparing with a third eager copy")
+        spread = _control(source, eager, warm_ups, rounds, spread)
+        wrong = compare(after, captured.calls, spread)
+    if wrong is not None and wrong.worst < _DOUBT and max(spread.values(), default=0.0) > 0.0:
+        report.progress("comparing with a second captured copy")
+        again = graph_course(source.fresh(), warm_ups, rounds, lambda *_: None)
+        wrong = compare(after, captured.calls, _wider(spread, noise(captured.calls, again.calls)))
+    return Seen(captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+
+
+def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
+    """The calls from the capture on, without state that nobody named and that was not there before: a list of losses that grows."""
+    after = eager[warm_ups:]
+    if not warm_ups:
+        return after
+    there = eager[warm_ups - 1].state.keys()
+    kept = [{path: each for path, each in call.state.items() if path in there or path.startswith(_COUNTS)} for call in after]
+    return [call._replace(state=lasting) for call, lasting in zip(after, kept, strict=True)]
+
+
+def _pair(source: Source) -> tuple[Subject, Subject]:
+    """Two copies; where a second cannot be built, or is not like the first, the same twice."""
+    first = source.fresh()
+    if not source.twins:
+        return first, first
+    try:
+        second = source.fresh()
+        alike = tensors.differences(observed(first), observed(second))
+        if not any(far > 0 for far in alike.values()):
+            return first, second
+        why = "a second copy starts with other values"
+    except Exception as error:  # noqa: BLE001 - of the user's code
+        cause = getattr(error, "error", error)
+        why = f"building a second one raised {type(cause).__name__}"
+    source.keep(first, why)
+    return first, first
+
+
+def _eager(
+    source: Source, first: Subject, second: Subject, warm_ups: int, report: Any
+) -> tuple[list[Call], int, dict[str, float]]:
+    """All eager calls, how many follow the capture, and how far a second eager copy is from them."""
+    report.progress("calling it eagerly")
+    start = time.monotonic()
+    calls = []
+    for number in range(warm_ups + 1):
+        began = time.monotonic()
+        calls.append(_first_call(first) if number == 0 else eager_call(first, number))
+        took = time.monotonic() - began
+    rounds = _FRESH if took < _LONG else _FEW
+    while len(calls) < warm_ups + 1 + rounds:
+        calls.append(eager_call(first, len(calls)))
+        if len(calls) == warm_ups + 1 + rounds and rounds == _FRESH and took < _LONG / 3 and _restless(calls):
+            rounds = _MORE
+    if not source.twins:
+        second = source.fresh()
+    spread = noise(calls, [eager_call(second, number, full=False) for number in range(warm_ups + 1)])
+    worst = max(spread.values(), default=0.0)
+    said = (
+        f"{len(calls)} calls, a second copy equal to the bit"
+        if worst == 0
+        else f"two copies differ by {worst:.1e}: not repeatable"
+    )
+    report.rung("eager", "ok" if worst < SURE else "differs", said, time.monotonic() - start)
+    return calls, rounds, spread
+
+
+def _first_call(found: Subject) -> Call:
+    args, kwargs = _inputs(found)
+    why = load.unfit(found, args, kwargs)
+    if why:
+        raise load.Misuse(why)
+    call = eager_call(found, 0, given=(args, kwargs))
+    if not load.on_gpu(found, (args, kwargs), ()):
+        raise load.Misuse(
+            f"{found.name} works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
+        )
+    return call
+
+
+def _inputs(found: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    try:
+        return arguments(found, 0)
+    except load.Misuse:
+        raise
+    except BaseException as error:
+        raise load.Raised("making the inputs", error) from error
+
+
+def _restless(calls: list[Call]) -> bool:
+    """Whether the host did something in each call that a replay will not do again: more replays show what that changes."""
+    return bool(_changing(calls)) or any(each.moved - {"cuda-random"} for each in calls)
+
+
+def _changing(calls: list[Call]) -> dict[str, tuple[Any, Any]]:
+    """Numbers, flags and lengths that differ between the first and the last calls."""
+    late = calls[len(calls) // 2 :]
+    first, last = late[0].scalars, late[-1].scalars
+    return {path: (first[path], value) for path, value in last.items() if path in first and first[path] != value}
+
+
+def _control(source: Source, eager: list[Call], warm_ups: int, rounds: int, spread: dict[str, float]) -> dict[str, float]:
+    """The spread of eager over as many calls: a third copy, for differences so small that they may be rounding."""
+    third = source.fresh()
+    return _wider(spread, noise(eager, [eager_call(third, number, full=False) for number in range(warm_ups + 1 + rounds)]))
+
+
+def _wider(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    """The larger spread of each value."""
+    return {path: max(one.get(path, 0.0), other.get(path, 0.0)) for path in {**one, **other}}

@@ -1,0 +1,178 @@
+"""From the line of an operation to the line that decides about it: what chose it, bound its result, or read the number it was given."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from cudagraph_skill.capture.guest.stack import Frame
+
+_DECIDES = (ast.If, ast.While, ast.For, ast.IfExp, ast.Match)
+_JUMPS = (ast.Continue, ast.Break, ast.Return)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# Calls whose result is another one each time.
+VOLATILE = (
+    "random randint randrange choice choices uniform shuffle sample gauss normal rand permutation integers time perf_counter "
+    "monotonic time_ns now today getenv environ next pop popleft get getrandbits item tolist rotate"
+).split()
+
+
+@cache
+def _tree(path: str) -> ast.Module | None:
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            child.parent = node  # type: ignore[attr-defined]
+    return tree
+
+
+def _around(path: str, line: int) -> list[ast.AST]:
+    """The nodes that hold a line, from the statement outwards, up to the function and with it."""
+    tree = _tree(path)
+    holding = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and _holds(each, line)] if tree else []
+    if not holding:
+        return []
+    found: list[ast.AST] = [max(holding, key=lambda each: (each.lineno, -(each.end_lineno or 0)))]
+    while not isinstance(found[-1], (*_FUNCTIONS, ast.Module)):
+        found.append(found[-1].parent)  # type: ignore[attr-defined]
+    return found
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
+
+
+def condition(frame: Frame) -> int:
+    """The line of what decides whether a line runs, or with what: a branch or loop around it, a jump before it; 0 for none."""
+    around = _around(frame.path, frame.line)
+    best = 0
+    for inner, outer in pairwise(around):
+        if isinstance(outer, _DECIDES):
+            best = max(best, outer.lineno)
+        for block in ("body", "orelse", "finalbody"):
+            before = getattr(outer, block, None)
+            if isinstance(before, list) and inner in before:
+                earlier = before[: before.index(inner)]
+                best = max([best, *(each.lineno for each in earlier if isinstance(each, ast.If) and _jumps(each))])
+    if around and isinstance(around[0], _DECIDES) and around[0].lineno <= frame.line:
+        best = max(best, around[0].lineno)
+    inside = (
+        [each for each in ast.walk(around[0]) if isinstance(each, ast.IfExp) and _holds(each, frame.line)] if around else []
+    )
+    return frame.line if inside and not best else best
+
+
+def _jumps(node: ast.If) -> bool:
+    return any(isinstance(each, _JUMPS) for each in ast.walk(node))
+
+
+def binding(frame: Frame) -> int:
+    """The line at which the result of a line is bound to an attribute, an entry or a name outside; 0 for none."""
+    around = _around(frame.path, frame.line)
+    if not around or not isinstance(around[0], (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        return 0
+    targets = list(_targets(around[0]))
+    if any(_outside(each, around[-1]) for each in targets):
+        return frame.line
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    for node in ast.walk(around[-1]):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.lineno > frame.line and node.value is not None:
+            read = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+            if names & read and any(_outside(each, around[-1]) for each in _targets(node)):
+                return node.lineno
+    for node in ast.walk(around[-1]):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or node.lineno <= frame.line:
+            continue
+        if names & {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}:
+            return node.lineno  # handed to something that keeps it
+    return 0
+
+
+def _targets(node: ast.AST) -> Iterator[ast.AST]:
+    given = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+    for each in given:
+        yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
+
+
+def _outside(target: ast.AST, function: ast.AST) -> bool:
+    """Whether a target outlives the call: an attribute, an entry, a global or nonlocal name."""
+    if isinstance(target, (ast.Attribute, ast.Subscript)):
+        return True
+    declared = [name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names]
+    return isinstance(target, ast.Name) and target.id in declared
+
+
+def reading(frame: Frame, names: Collection[str]) -> int:
+    """The line, at or before a line of a function, that reads one of these names or draws something new, and feeds that line; 0 for none."""
+    around = _around(frame.path, frame.line)
+    if not around:
+        return 0
+    if _reads(around[0], names):
+        return frame.line
+    wanted, seen = _locals_of(around[0]), {frame.line}
+    earlier = sorted(
+        (each for each in ast.walk(around[-1]) if isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For))),
+        key=lambda each: -each.lineno,
+    )
+    for _ in range(4):
+        for node in earlier:
+            bound = {each.id for each in _targets(node) if isinstance(each, ast.Name)}
+            if node.lineno in seen or node.lineno > frame.line or not bound & wanted:
+                continue
+            seen.add(node.lineno)
+            source = node.iter if isinstance(node, ast.For) else node.value
+            if source is not None and _reads(source, names):
+                return node.lineno
+            wanted |= _locals_of(source) if source is not None else set()
+    return 0
+
+
+def _reads(node: ast.AST, names: Collection[str]) -> bool:
+    for each in ast.walk(node):
+        if isinstance(each, (ast.FunctionDef, ast.ClassDef)) and each is not node:
+            continue
+        if _name(each) in names and isinstance(getattr(each, "ctx", None), ast.Load):
+            return True
+        if isinstance(each, ast.AugAssign) and not isinstance(each.target, ast.Name) and _name(each.target) in names:
+            return True
+    return False
+
+
+def _name(node: ast.AST) -> str:
+    """The name of a variable or an attribute, or the text that an entry is under."""
+    if isinstance(node, ast.Subscript):
+        key = getattr(node.slice, "value", "")
+        return key if isinstance(key, str) else ""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _locals_of(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
+def volatile(frame: Frame) -> int:
+    """The line that feeds a line with something drawn, popped or read from outside; 0 for none."""
+    return reading(frame, VOLATILE)
+
+
+def stream_block(frame: Frame) -> int:
+    """The line of the innermost `with` block around a line, which is what switches a stream; 0 for none."""
+    return next((each.lineno for each in _around(frame.path, frame.line) if isinstance(each, (ast.With, ast.AsyncWith))), 0)
+
+
+def first(frames: Sequence[Frame], rule: object) -> Frame | None:
+    """The first frame, innermost outwards, for which a rule names a line; the frame with that line."""
+    for frame in reversed(frames):
+        line = rule(frame)  # type: ignore[operator]
+        if line:
+            return frame._replace(line=line)
+    return None

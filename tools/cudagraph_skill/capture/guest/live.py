@@ -1,0 +1,348 @@
+"""The user's program, run as it is; a later call of the target is taken, with its real arguments, and checked on the spot."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SKIPPED, TAKEN = 3, 5  # calls that pass before arguments are kept; calls whose arguments are kept
+_WATCH = "__cudagraph_skill_watch__"
+
+
+class _Stop(BaseException):
+    """Unwinds the user's program after the check."""
+
+
+class Missing(Exception):
+    """The target cannot be watched, in one sentence."""
+
+
+def run(request: dict[str, Any], report: Any) -> None:
+    """Run `request["arguments"]` (a script or `-m module`, and its arguments) with `request["target"]` watched."""
+    target = Target(request)
+    watch = Watch(request, report)
+    sys.meta_path.insert(0, _Finder(target, watch))
+    report.progress(f"running {' '.join(request['arguments'][:2])} until {request['target']} is called")
+    try:
+        _run_main(list(request["arguments"]), target, watch)
+    except _Stop:
+        return
+    except Missing as error:
+        report.result(_told("misuse", str(error), request))
+        return
+    except BaseException as error:
+        if watch.done:
+            raise
+        watch.ended(error)
+        return
+    watch.ended(None)
+
+
+# The target -----------------------------------------------------------------------------------------------------------
+
+
+class Target:
+    """`train.py:step`, `pkg.mod:Class.method`: the module that defines it and its qualified name there."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.shown = str(request["target"])
+        self.module, _, self.name = self.shown.rpartition(":")
+        self.path = os.path.realpath(self.module) if self.module.endswith(".py") else ""
+
+    def is_main(self, path: str, module: str) -> bool:
+        """Whether the program itself is the file or the module that the target is in."""
+        if self.path:
+            return os.path.realpath(path) == self.path
+        return self.module in ("", "__main__", module, f"{module}.__main__", os.path.basename(path).removesuffix(".py"))
+
+    def is_in(self, module: str, path: str) -> bool:
+        """Whether a module that is imported is the one that the target is in."""
+        return os.path.realpath(path) == self.path if self.path else module == self.module
+
+
+def marked(source: bytes, path: str, name: str) -> types.CodeType:
+    """The code of a module in which one function, method or class is handed to the watch where it is defined.
+
+    Raises:
+        Missing: the source has no such definition.
+    """
+    tree = ast.parse(source, path)
+    node = _definition(tree, [each for each in name.split(".") if each != "<locals>"])
+    if isinstance(node, ast.ClassDef):
+        node = _definition(node, ["forward"]) or _definition(node, ["__call__"])
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        raise Missing(f"{path} defines no {name}: name a function as FILE:FUNCTION or a method as FILE:CLASS.METHOD")
+    watch = ast.copy_location(ast.Name(_WATCH, ast.Load()), next(iter(node.decorator_list), node))  # the code begins there
+    outer = [n for n, each in enumerate(node.decorator_list) if isinstance(each, ast.Name) and each.id in _BINDING]
+    node.decorator_list.insert(outer[-1] + 1 if outer else 0, watch)
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+_BINDING = ("staticmethod", "classmethod", "property")
+
+
+def _definition(node: ast.AST, names: Sequence[str]) -> ast.AST | None:
+    """The definition of a dotted name below a node, in whatever blocks it stands."""
+    if not names:
+        return node
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        each = waiting.pop(0)
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if each.name == names[0]:
+                return _definition(each, names[1:])
+            continue
+        waiting += [child for child in ast.iter_child_nodes(each) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
+    return None
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the module of the target as Python would, and marks the target in it."""
+
+    def __init__(self, target: Target, watch: Watch) -> None:
+        self._target, self._watch = target, watch
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The usual finders' answer, with our loader for the one module."""
+        spec = self._usual(name, path, target)
+        if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader) or not spec.origin:
+            return None
+        if not self._target.is_in(name, spec.origin):
+            return None
+        spec.loader = _Loader(name, spec.origin, self._target, self._watch)
+        return spec
+
+    def _usual(self, name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
+        """What the finders after this one say; an editable installation has one of its own."""
+        for finder in [each for each in sys.meta_path if each is not self and hasattr(each, "find_spec")]:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, path: str, target: Target, watch: Watch) -> None:
+        super().__init__(name, path)
+        self._target, self._watch = target, watch
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """Compiled from the source each time: the cached code has no mark."""
+        path = self.get_filename(fullname)
+        return marked(self.get_data(path), path, self._target.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """With the watch in the module's names."""
+        setattr(module, _WATCH, self._watch)
+        super().exec_module(module)
+
+
+def _run_main(arguments: list[str], target: Target, watch: Watch) -> None:
+    """Run a script or a module as `__main__`, as `python` would."""
+    main = types.ModuleType("__main__")
+    if arguments[0] == "-m":
+        sys.path[0:0] = [os.getcwd()]
+        spec = _module_spec(arguments[1])
+        path, module, rest = spec.origin or "", arguments[1], arguments[2:]
+        main.__spec__, main.__package__ = spec, spec.name.rpartition(".")[0]
+    else:
+        path, module, rest = arguments[0], "", arguments[1:]
+        if not os.path.isfile(path):
+            raise Missing(f"there is no program {path}: give the command as you would type it, after --")
+        sys.path[0:0] = [os.path.dirname(os.path.realpath(path))]
+    sys.argv = [path, *rest]
+    path = os.path.abspath(path)
+    main.__file__ = path
+    main.__dict__["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = main
+    with open(path, "rb") as file:
+        source = file.read()
+    if target.is_main(path, module):
+        setattr(main, _WATCH, watch)
+        code = marked(source, path, target.name)
+    else:
+        code = compile(source, path, "exec", dont_inherit=True)
+    exec(code, main.__dict__)  # noqa: S102 - the user asked to run it
+
+
+def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ImportError:
+        spec = None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        raise Missing(f"there is no module {name} to run: give the command as you would type it, after --")
+    return spec
+
+
+# The watch ------------------------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """Stands around the target: lets the first calls pass, keeps the arguments of the next, then checks and stops, or goes on."""
+
+    def __init__(self, request: dict[str, Any], report: Any) -> None:
+        self._request, self._report = request, report
+        self._skip = SKIPPED if request.get("skip") is None else int(request["skip"])
+        self._owner: Any = None
+        self._calls: list[_Call] = []
+        self._met: dict[Any, Any] = {}
+        self._handed: list[Any] = []  # objects among the arguments whose state counts
+        self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
+        self._count = 0
+        self._inside = False
+        self.done = False
+        self._function: Callable[..., Any] | None = None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The decorator that is put on the target."""
+
+        @functools.wraps(function)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if self.done or self._inside or not self._same(function, args):
+                return function(*args, **kwargs)
+            return self._called(function, args, kwargs)
+
+        return watched
+
+    def _same(self, function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Whether this is the same object's method as in the first call: a layer may stand in a model many times."""
+        owner = args[0] if args and _is_method(function, args[0]) else None
+        if self._count == 0:
+            self._owner, self._function = owner, function
+        return owner is self._owner and (owner is not None or _code(function) is _code(self._function))
+
+    def _called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from cudagraph_skill.capture.guest import state, tensors
+
+        self._count += 1
+        self._function = function
+        given = args[1:] if self._owner is not None else args
+        self._handed = tensors.meet((given, kwargs), self._met)
+        if self._count <= self._skip:
+            return self._within(function, args, kwargs)
+        roots = _roots(function, self._owner, self._handed)
+        self._calls.append(_Call(roots, given, kwargs, self._left))
+        if len(self._calls) <= TAKEN:
+            result = self._within(function, args, kwargs)
+            self._left = state.scalars(roots)
+            return result
+        self._check()
+        if not self._request.get("go_on"):
+            raise _Stop
+        return function(*args, **kwargs)
+
+    def _within(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._inside = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._inside = False
+
+    def ended(self, error: BaseException | None) -> None:
+        """The program ended before enough calls were seen: check with what there is, or say so."""
+        if self.done:
+            return
+        if error is not None and not isinstance(error, SystemExit):
+            from cudagraph_skill.capture.guest import load
+            from cudagraph_skill.capture.guest import verdict as trial
+
+            self._report.result(trial.raised(load.Raised("the program", error), self._request))
+            return
+        if self._calls:
+            self._check()
+            return
+        many = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
+        hint = "use a smaller `--skip`" if self._count else "name what the program calls"
+        self._report.result(_told("misuse", f"the program ended, and {self._request['target']} {many}: {hint}", self._request))
+
+    def _check(self) -> None:
+        from cudagraph_skill.capture.guest import load
+        from cudagraph_skill.capture.guest import verdict as trial
+
+        self.done = True
+        assert self._function is not None
+        source = load.Source(self._request)
+        source.keep(_subject(self._function, self._owner, self._calls, self._handed), "the program's own objects")
+        self._inside = True
+        try:
+            self._report.result(trial.checked(source, self._report))
+        finally:
+            self._inside = False
+
+
+def _is_method(function: Callable[..., Any], owner: Any) -> bool:
+    code = _code(function)
+    return isinstance(code, types.CodeType) and "self" in code.co_varnames[:1] and hasattr(owner, "__dict__")
+
+
+def _code(function: Any) -> Any:
+    """What a definition is compiled to, below its decorators, the same each time it is executed; an object that has no code."""
+    below = inspect.unwrap(function)
+    return getattr(below, "__code__", below)
+
+
+class _Call:
+    """The arguments of one real call, copied, and the numbers and flags that other code changed since the call before."""
+
+    def __init__(
+        self, roots: list[tuple[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any], before: dict[str, Any] | None
+    ) -> None:
+        from cudagraph_skill.capture.guest import state, tensors
+
+        self.args, self.kwargs = tensors.copied(args), tensors.copied(kwargs)
+        entered = state.scalars(roots) if before is not None else {}
+        self.changed = {
+            path: value
+            for path, value in entered.items()
+            if before and path in before and before[path] != value and path[:4] != "len("
+        }
+
+
+def _roots(function: Callable[..., Any], owner: Any, handed: list[Any]) -> list[tuple[str, Any]]:
+    """Where the state of the target is looked for: what it closes over, its object, and models and the like among its arguments."""
+    arguments = [(f"argument {type(each).__name__}", each) for each in handed]
+    return [("", function), *([("self", owner)] if owner is not None else []), *arguments]
+
+
+def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], handed: list[Any]) -> Any:
+    from cudagraph_skill.capture.guest import load, state, tensors
+
+    call = functools.partial(function, owner) if owner is not None else function
+    roots = _roots(function, owner, handed)
+
+    def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        this = calls[number % len(calls)]
+        for path, value in this.changed.items():
+            state.assign(roots, path, value)
+        return tensors.copied(this.args), tensors.copied(this.kwargs)
+
+    name = getattr(function, "__qualname__", "the target")
+    objects = tuple((f"argument {type(each).__name__}", each) for each in tensors.wholes((calls[-1].args, calls[-1].kwargs)))
+    return load.Subject(call, inputs, None, roots, None, name, numbered=True, givers=objects)
+
+
+def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "verdict": verdict,
+        "said": said,
+        "target": {"path": "", "line": 0, "name": request.get("target", "")},
+        "spots": [],
+        "graph": None,
+        "rounds": None,
+        "machine": {},
+        "notes": [],
+    }

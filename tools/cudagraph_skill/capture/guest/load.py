@@ -1,0 +1,397 @@
+"""The callable that the user named, with its inputs and its state; as often as it is wanted, each time as if for the first time."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cudagraph_skill.capture.guest import stack, state
+from cudagraph_skill.capture.guest import tensors as values
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable
+
+DTYPES = {
+    "float": torch.float32, "fp32": torch.float32, "float32": torch.float32, "half": torch.float16, "fp16": torch.float16,
+    "float16": torch.float16, "bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "fp64": torch.float64, "float64": torch.float64,
+    "int": torch.int64, "long": torch.int64, "int64": torch.int64, "int32": torch.int32, "bool": torch.bool,
+}  # fmt: skip
+_SHAPE = re.compile(r"(?P<sizes>\d+(?:x\d+)*|scalar)(?::(?P<dtype>\w+?)(?:<(?P<below>\d+))?)?$")
+_NUMBER = re.compile(r"=(-?\d+(?:\.\d*)?(?:e-?\d+)?)$")
+
+
+class Misuse(Exception):
+    """What the user has to change, in one sentence."""
+
+
+class Raised(Exception):
+    """The user's own code raised while it was loaded or built: `error` is what it raised."""
+
+    def __init__(self, doing: str, error: BaseException) -> None:
+        super().__init__(doing)
+        self.doing, self.error = doing, error
+
+
+@dataclass(eq=False)
+class Subject:
+    """What is captured: `call(*args, **kwargs)` with what `inputs()` gives.
+
+    `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
+    state begins, `givers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
+    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `met` is for `values.meet`.
+    """
+
+    call: Callable[..., Any]
+    inputs: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
+    state: Callable[[], Any] | None
+    roots: list[tuple[str, Any]]
+    warmup: int | None
+    name: str
+    numbered: bool = False
+    givers: tuple[tuple[str, Any], ...] = ()
+    met: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def reach(self) -> list[tuple[str, Any]]:
+        """Where everything begins that a call may change."""
+        return [*self.roots, *self.givers]
+
+
+class Source:
+    """Gives the subject, fresh each time: the module is imported again, or what it can reach is put back as it was."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.twins = True
+        self.why_not = ""
+        self._loaded: types.ModuleType | None = None
+        self._only: Subject | None = None
+        self._snapshot: state.Snapshot | None = None
+        self.last: Subject | None = None  # the one that was given last
+
+    def load(self) -> None:
+        """Import the user's module; without touching the GPU, unless the module does."""
+        self._loaded = _module(self.request)
+
+    @property
+    def last_roots(self) -> list[tuple[str, Any]]:
+        """Where the search for the state of the last subject begins."""
+        return self.last.reach if self.last is not None else []
+
+    def fresh(self) -> Subject:
+        """The subject as it is before its first call."""
+        self.last = None  # so that its memory is free before the next is built
+        self.last = self._again() if self._only is not None else self._built()
+        path, line, name = definition(self.last.call)
+        self.request["found"] = {"path": path, "line": line, "name": name}
+        return self.last
+
+    def _built(self) -> Subject:
+        if self._loaded is not None:
+            module, self._loaded = self._loaded, None
+        else:
+            module = _module(self.request)
+        state.seed(1)
+        return subject(module, self.request)
+
+    def keep(self, only: Subject, why: str) -> None:
+        """From now on give this one, put back each time as it is now."""
+        self.twins, self.why_not, self._only = False, why, only
+        free = torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else 0
+        self._snapshot = state.Snapshot(only.reach, free // 4)
+
+    def _again(self) -> Subject:
+        if self._snapshot is not None:
+            self._snapshot.restore()
+        assert self._only is not None
+        return self._only
+
+    def put_back(self) -> None:
+        """Leave a subject that was kept exactly as it was found."""
+        if self._snapshot is not None:
+            self._snapshot.restore()
+
+
+# The module -----------------------------------------------------------------------------------------------------------
+
+
+def _module(request: dict[str, Any]) -> types.ModuleType:
+    """The user's module as its owner would import it; a copy that stands beside an earlier one where there is one."""
+    path, name, alone = request.get("file", ""), request.get("module", ""), False
+    state.seed(0)
+    if path:
+        folder, name = _package(path)
+        alone = "." not in name or folder == os.path.dirname(path)
+        _first_on_path(folder)
+    else:
+        _first_on_path(os.getcwd())  # as `python -m` has it
+    _forget()
+    sys.argv = [path or name]
+    try:
+        if alone:
+            return _run_file(path, name)
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name or name.startswith(f"{error.name}."):
+            raise Misuse(
+                f"there is no module {name} on the path of {sys.executable}: run this where `import {name}` works"
+            ) from None
+        raise Raised(f"importing {path or name}", error) from error
+    except BaseException as error:
+        raise Raised(f"importing {path or name}", error) from error
+
+
+def _package(path: str) -> tuple[str, str]:
+    """The folder that has to be on the path, and the dotted name that the file has from there."""
+    folder, stem = os.path.dirname(path), os.path.basename(path).rpartition(".")[0]
+    parts = [] if stem == "__init__" else [stem]
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        parts.insert(0, os.path.basename(folder))
+        folder = os.path.dirname(folder)
+    return folder, ".".join(parts)
+
+
+def _first_on_path(folder: str) -> None:
+    if folder in sys.path:
+        sys.path.remove(folder)
+    sys.path.insert(0, folder)
+
+
+def _run_file(path: str, name: str) -> types.ModuleType:
+    """A file by its own name, also where that is no identifier or the name of a library."""
+    known = name in sys.modules or name in sys.stdlib_module_names
+    name = name if name.isidentifier() and not known else f"_captured_{abs(hash(path))}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Misuse(f"{path} is no Python file: name the file that defines the callable")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _forget() -> None:
+    """Drop the modules of the user's project, so that they are imported again and share nothing with the first copy."""
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None) or ""
+        if name != "__main__" and path and stack.rank(path) == 2 and not name.startswith("cudagraph_skill"):
+            del sys.modules[name]
+
+
+# The subject ----------------------------------------------------------------------------------------------------------
+
+
+def subject(module: types.ModuleType, request: dict[str, Any]) -> Subject:
+    """What the request names in the module.
+
+    Raises:
+        Misuse: it is not there, or its inputs cannot be made.
+        Raised: the user's code raised.
+    """
+    name, maker = request.get("name", ""), request.get("make", "")
+    found = _attribute(module, name) if name else None
+    if maker or (found is None and callable(getattr(module, "make", None))):
+        made = _made(module, maker or "make", request)
+        if name in ("", "fn", "make") or name.rpartition(".")[2] in definition(made.call)[2].split("."):
+            return made
+        raise Misuse(
+            f"{request.get('shown')} has no {name}, and {maker or 'make'}() gives {made.name}: name that, or only the file"
+        )
+    if not name:
+        raise Misuse(
+            f"{request.get('shown')} has no function `make`: name the callable as {request.get('shown')}:FUNCTION, or define make() "
+            f"that returns a dict with fn and inputs"
+        )
+    if found is None:
+        raise Misuse(f"{request.get('shown')} has no {name}; it has: {', '.join(_callables(module)) or 'no callable'}")
+    return _named(found, name, module, request)
+
+
+def _attribute(module: Any, name: str) -> Any:
+    found = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _callables(module: types.ModuleType) -> list[str]:
+    own = [name for name, each in vars(module).items() if callable(each) and getattr(each, "__module__", "") == module.__name__]
+    return own[:12]
+
+
+def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subject:
+    """What `make("cuda")` or `make()` returns: a dict with fn, inputs, and perhaps state, warmup, kind."""
+    maker = getattr(module, name, None)
+    if not callable(maker):
+        raise Misuse(f"{request.get('shown')} has no function {name}: define it, to return a dict with fn and inputs")
+    device = request.get("device", "cuda")
+    found = _called(lambda: maker(device) if _takes(maker, 1) else maker(), f"{name}()")
+    if not isinstance(found, dict) or not callable(found.get("fn")):
+        raise Misuse(
+            f"{name}() returned {type(found).__name__}, it must return a dict with `fn`, and `inputs` that makes its arguments"
+        )
+    inputs = found.get("inputs", tuple)
+    if not callable(inputs):
+        fixed = inputs
+        inputs = lambda: fixed  # noqa: E731 - inputs that never change
+    given = found.get("state")
+    tensors = given if given is None or callable(given) else lambda: given
+    roots = [("", found["fn"]), *((("state", given),) if given is not None else ())]
+    name, warm_up = _name(found["fn"]), found.get("warmup")
+    return Subject(found["fn"], lambda: _arguments(inputs()), tensors, roots, warm_up, name, givers=(("", inputs),))
+
+
+def _named(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:
+    if isinstance(found, type):
+        built = _called(found, f"{name}()")
+        found = built.to(request.get("device", "cuda")) if isinstance(built, torch.nn.Module) else built
+    elif "." in name and inspect.isfunction(found):
+        owner = _attribute(module, name.rpartition(".")[0])
+        if isinstance(owner, type) and not isinstance(inspect.getattr_static(owner, name.rpartition(".")[2]), staticmethod):
+            built = _called(owner, f"{name.rpartition('.')[0]}()")
+            built = built.to(request.get("device", "cuda")) if isinstance(built, torch.nn.Module) else built
+            found = getattr(built, name.rpartition(".")[2])
+    if not callable(found):
+        raise Misuse(
+            f"{name} is a {type(found).__name__}, which cannot be called: name a function, a method, a module or a class"
+        )
+    inputs = _inputs(found, name, module, request)
+    return Subject(
+        found,
+        inputs,
+        None,
+        [("", found)],
+        None,
+        _name(found) if not isinstance(found, torch.nn.Module) else name,
+        givers=(("", _attribute(module, request["inputs"])),) if request.get("inputs") else (),
+    )
+
+
+def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Callable[[], Any]:
+    maker, shapes, device = request.get("inputs", ""), request.get("shapes") or [], request.get("device", "cuda")
+    if maker:
+        make = _attribute(module, maker)
+        if not callable(make):
+            raise Misuse(
+                f"{request.get('shown')} has no function {maker}: `--inputs` names the function that returns the arguments of {name}"
+            )
+        return lambda: _arguments(make(device) if _takes(make, 1) else make())
+    if shapes:
+        made = [_shape(each, device) for each in shapes]
+        return lambda: (tuple(each() for each in made), {})
+    needed = _required(found)
+    if needed:
+        shown = " ".join("--shape 8x16" for _ in needed)
+        raise Misuse(
+            f"{name} takes {', '.join(needed)}: give their shapes (`{shown}`), or `--inputs FUNCTION` that returns them"
+        )
+    return lambda: ((), {})
+
+
+def _shape(text: str, device: str) -> Callable[[], Any]:
+    """`8x128`, `8x128:bf16`, `8x128:int64<50257`, `scalar:bf16`, or a Python number as `=0.5`."""
+    number = _NUMBER.match(text)
+    if number:
+        value = float(number[1]) if re.search("[.e]", number[1]) else int(number[1])
+        return lambda: value
+    found = _SHAPE.match(text)
+    dtype = DTYPES.get(found["dtype"] or "float32") if found else None
+    if found is None or dtype is None:
+        raise Misuse(
+            f"`--shape {text}`: write 8x128, 8x128:bf16, 8x128:int64<50257, or =0.5 for a number; dtypes are {', '.join(DTYPES)}"
+        )
+    sizes = () if found["sizes"] == "scalar" else tuple(map(int, found["sizes"].split("x")))
+    below = int(found["below"] or 2)
+    if dtype.is_floating_point:
+        return lambda: torch.randn(sizes, device=device, dtype=dtype)
+    return lambda: torch.randint(0, below, sizes, device=device).to(dtype)
+
+
+def _required(found: Any) -> list[str]:
+    """The parameters that a call has to give."""
+    try:
+        parameters = inspect.signature(found.forward if isinstance(found, torch.nn.Module) else found).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in kinds]
+
+
+def unfit(found: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Why the callable cannot be called with these arguments; "" where it can."""
+    target = found.call.forward if isinstance(found.call, torch.nn.Module) else found.call
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        given = f"{len(args)} argument{'s' * (len(args) != 1)}" + f" and {', '.join(kwargs)}" * bool(kwargs)
+        return f"{found.name}{signature} cannot take what its inputs gave, {given} ({error}): change the inputs"
+    return ""
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Whether a function takes at least so many positional arguments."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    places_ = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return len(places_) >= count or any(each.kind is each.VAR_POSITIONAL for each in parameters)
+
+
+def _called(function: Callable[[], Any], doing: str) -> Any:
+    try:
+        return function()
+    except BaseException as error:
+        raise Raised(f"calling {doing}", error) from error
+
+
+def _arguments(found: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments from what a function for inputs returned."""
+    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], (tuple, list)) and isinstance(found[1], dict):
+        return tuple(found[0]), dict(found[1])
+    if type(found) is dict:
+        return (), dict(found)
+    if type(found) in (tuple, list):
+        return tuple(found), {}
+    return (found,), {}
+
+
+def _name(function: Any) -> str:
+    return getattr(_code_owner(function), "__qualname__", type(function).__name__)
+
+
+def definition(function: Any) -> tuple[str, int, str]:
+    """File, line and qualified name of the code behind a callable; the forward of a module, `__call__` of an object."""
+    owner = _code_owner(function)
+    code = getattr(owner, "__code__", None)
+    if code is None:
+        return "", 0, _name(function)
+    return code.co_filename, code.co_firstlineno, getattr(owner, "__qualname__", code.co_name)
+
+
+def _code_owner(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, torch.nn.Module):
+        function = function.forward
+    elif not inspect.isroutine(function) and not isinstance(function, type):
+        function = type(function).__call__
+    return inspect.unwrap(getattr(function, "__func__", function))
+
+
+def on_gpu(found: Subject, args: Any, out: Any) -> bool:
+    """Whether anything of a call is on the GPU."""
+    return any(each.is_cuda for each in (*values.tensors(args), *values.tensors(out), *state.tensors(found.reach).values()))

@@ -1,0 +1,296 @@
+"""Operations as torch dispatches them: recorded with their lines and values, tried one by one under capture, watched for errors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cudagraph_skill.capture.guest import nodes
+from cudagraph_skill.capture.guest import stack as places
+from cudagraph_skill.capture.guest import tensors as values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cudagraph_skill.capture.guest.stack import Frame, Place
+
+_SAMPLE = 1024  # elements of an operation's result that are compared
+_MANY = 48  # tensors of one operation that are looked at
+_TRIED = 20_000  # operations that are tried under capture one by one
+_SMALL = 16  # elements of a CPU tensor that is recorded like a number
+
+
+class Operation(NamedTuple):
+    """One dispatched operation.
+
+    `scalars` are its numbers and small CPU tensors; `inputs` tell for each tensor argument where its memory begins, where its data
+    does, and which operation of this recording made it (-1: none); `outputs` likewise their memory; `results` samples of what it computed, on the device;
+    `captured` whether its stream was capturing; `host` whether it worked on CPU tensors alone; `library` the file of torch it came through.
+    """
+
+    name: str
+    stack: tuple[Frame, ...]
+    scalars: tuple[Any, ...]
+    shapes: tuple[Any, ...]
+    inputs: tuple[tuple[int, int, int], ...]
+    outputs: tuple[int, ...]
+    results: tuple[torch.Tensor, ...]
+    captured: bool
+    host: bool
+    optimizer: bool
+
+    @property
+    def place(self) -> Place | None:
+        """The user's innermost line."""
+        return self.stack[-1].place if self.stack else None
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """What an operation was given, lists opened."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from flat(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from flat(each)
+    else:
+        yield value
+
+
+class _Mode(TorchDispatchMode):
+    """A mode that is not wrapped for Dynamo: wrapping imports it on first use, which takes seconds."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class Recorder(_Mode):
+    """Records each operation with a sample of its results; under capture the samples are taken by the graph, in each replay anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[Operation] = []
+        self._made: dict[int, int] = {}
+        self._alive: list[Any] = []  # memory that is not used again while this records, so that an address names one tensor
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = [*flat(args), *flat(kwargs or {})]
+        tensors = [each for each in given if isinstance(each, torch.Tensor)]
+        inputs = tuple((memory(each), _begin(each), self._made.get(memory(each), -1)) for each in tensors[:_MANY])
+        scalars = tuple(_scalars(given))
+        out = func(*args, **(kwargs or {}))
+        made = [each for each in flat(out) if isinstance(each, torch.Tensor)]
+        changed = made or _written(func, args, kwargs or {})
+        gpu = [each for each in (*tensors, *made) if each.is_cuda]
+        self.log.append(
+            Operation(
+                str(func),
+                places.stack(),
+                scalars,
+                tuple(tuple(each.shape) for each in (*tensors, *made)[:_MANY]),
+                inputs,
+                tuple(memory(each) for each in made[:_MANY]),
+                tuple(sampled for each in changed[:_MANY] if (sampled := _sampled(each)) is not None),
+                bool(gpu) and torch.cuda.is_current_stream_capturing(),
+                not gpu and bool(made) and _computes(func),
+                places.through("/torch/optim/"),
+            )
+        )
+        for each in made:
+            self._made.setdefault(memory(each), len(self.log) - 1)
+        self._alive.append(made)
+        return out
+
+
+def memory(tensor: torch.Tensor) -> int:
+    """The address of a tensor's storage; 0 where it has none."""
+    with contextlib.suppress(RuntimeError, NotImplementedError):
+        return int(tensor.untyped_storage().data_ptr())
+    return 0
+
+
+def _begin(tensor: torch.Tensor) -> int:
+    with contextlib.suppress(RuntimeError, NotImplementedError):
+        return int(tensor.data_ptr())
+    return 0
+
+
+def _scalars(given: list[Any]) -> Iterator[Any]:
+    for each in given:
+        if isinstance(each, (bool, int, float, complex, str)):
+            yield each
+        elif isinstance(each, torch.Tensor) and not each.is_cuda and each.numel() <= _SMALL and not each.is_meta:
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                yield tuple(flat(each.tolist()))
+
+
+def _computes(func: Any) -> bool:
+    """Whether an operation of CPU tensors makes values, rather than views or empty memory."""
+    return not any(
+        word in str(func) for word in ("empty", "view", "detach", "alias", "as_strided", "lift", "pin_memory", "unsqueeze")
+    )
+
+
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors that an operation without a result changes, by its schema."""
+    found = []
+    for number, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[number] if number < len(args) else kwargs.get(argument.name)
+            found += [each for each in flat([given]) if isinstance(each, torch.Tensor)]
+    return found
+
+
+def _sampled(tensor: torch.Tensor) -> torch.Tensor | None:
+    try:
+        return values.sample(values.dense(tensor).reshape(-1), _SAMPLE) if tensor.layout is torch.strided else None
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+class Failure(NamedTuple):
+    """A line that fails under capture: the operation, the error, and the user's frames that lead there."""
+
+    name: str
+    error: str
+    places: list[Place]
+
+
+class Prober(_Mode):
+    """Tries each operation in a capture of its own, then runs it eagerly: so all lines that fail are found in one call."""
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        super().__init__()
+        self.failures: list[Failure] = []
+        self._stream, self._tried = stream, 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self._tried < _TRIED and _on_gpu(args, kwargs) and not str(func).startswith(("c10d", "_c10d")):
+            self._tried += 1
+            error = self._attempt(functools.partial(func, *args, **kwargs))
+            if error:
+                self.failures.append(Failure(str(func), error, places.here()))
+        return func(*args, **kwargs)
+
+    def _attempt(self, run: Callable[[], object]) -> str:
+        """What goes wrong when the operation is captured; "" where nothing does."""
+        current = torch.cuda.current_stream()
+        graph = torch.cuda.CUDAGraph()
+        said = ""
+        try:
+            with torch.cuda.stream(self._stream):
+                graph.capture_begin(capture_error_mode="thread_local")
+                try:
+                    run()
+                except Exception as error:  # noqa: BLE001 - whatever it raises is the result
+                    said = _first_line(error)
+                finally:
+                    graph.capture_end()
+        except Exception as error:  # noqa: BLE001
+            said = said or _first_line(error)
+        finally:
+            torch.cuda.set_stream(current)
+        return said
+
+
+def _on_gpu(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an operation has to do with the GPU: a tensor there, or a device argument."""
+    for each in (*flat(args), *flat(kwargs)):
+        if isinstance(each, torch.Tensor) and each.is_cuda:
+            return True
+        if isinstance(each, torch.device) and each.type == "cuda":
+            return True
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".split("\n")[0][:300]
+
+
+class Watcher(_Mode):
+    """Watches a capture: the first operation that raised, that broke the capture without raising, and the streams that were used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = torch.cuda.current_stream()  # that of the capture: made within it
+        self.broken: Failure | None = None
+        self.others: dict[int, Failure] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        try:
+            out = func(*args, **(kwargs or {}))
+        except Exception as error:
+            self._note(str(func), _first_line(error))
+            raise
+        if self.broken is None and nodes.capture_status(self.stream) == nodes.INVALIDATED:
+            self._note(str(func), "")
+        current = torch.cuda.current_stream()
+        if current != self.stream:
+            self.others[current.cuda_stream] = Failure(str(func), "", places.here())
+        return out
+
+    def _note(self, name: str, error: str) -> None:
+        if self.broken is None:
+            self.broken = Failure(name, error, places.here())
+
+
+_WAITS = (
+    (torch.cuda, "synchronize"),
+    (torch.cuda.Stream, "synchronize"),
+    (torch.cuda.Stream, "query"),
+    (torch.cuda.Event, "synchronize"),
+    (torch.cuda.Event, "query"),
+    (torch.cuda.Event, "elapsed_time"),
+)
+
+
+@contextlib.contextmanager
+def waits() -> Iterator[list[Failure]]:
+    """Collects the calls that wait for the GPU without being operations."""
+    found: list[Failure] = []
+    before = [(owner, name, getattr(owner, name)) for owner, name in _WAITS]
+
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(real)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found.append(Failure(name, "", places.here()))
+            return real(*args, **kwargs)
+
+        return call
+
+    for owner, name, real in before:
+        setattr(owner, name, watched(f"torch.cuda.{name}", real))
+    try:
+        yield found
+    finally:
+        for owner, name, real in before:
+            setattr(owner, name, real)
+
+
+@contextlib.contextmanager
+def joins() -> Iterator[set[tuple[int, int]]]:
+    """Collects which stream waited for which, as (waiting, waited for)."""
+    found: set[tuple[int, int]] = set()
+    real = torch.cuda.Stream.wait_stream
+
+    def wait_stream(self: torch.cuda.Stream, other: torch.cuda.Stream) -> None:
+        found.add((self.cuda_stream, other.cuda_stream))
+        real(self, other)
+
+    torch.cuda.Stream.wait_stream = wait_stream
+    try:
+        yield found
+    finally:
+        torch.cuda.Stream.wait_stream = real

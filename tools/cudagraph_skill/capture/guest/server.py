@@ -1,0 +1,285 @@
+"""The guest's processes: a zygote that has imported torch, a keeper for each request, a trial in it; or the user's own program.
+
+The zygote never initialises CUDA and never runs user code, so that every request starts from the same clean state, without the
+seconds that `import torch` takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudagraph_skill.capture.guest.processes import (
+    Commands,
+    Notes,
+    Reports,
+    arm,
+    become_reaper,
+    disarm,
+    follow_forks,
+    fork,
+    signal_name,
+    stack_of,
+    sweep,
+    threads,
+    watch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OLDEST_TORCH = (2, 4)
+
+
+class _Place(NamedTuple):
+    """Where a child works: what it was asked, where it reports and leaves notes, and its deadline in monotonic seconds."""
+
+    message: dict[str, Any]
+    reports: Reports
+    notes: Notes
+    end: float
+
+
+def serve(commands_fd: int, reports_fd: int) -> int:
+    """Import torch, say whether this machine will do, then answer one request after another until the host ends."""
+    commands, reports = Commands(commands_fd), Reports(reports_fd)
+    become_reaper()
+    follow_forks()
+    _show_lines_at_once()
+    event = _fitness()
+    with contextlib.suppress(OSError):  # the host ended meanwhile
+        reports.send(event)
+    if event["event"] == "unfit":
+        return 0
+    gc.freeze()  # what torch holds lives as long as we do: each collection in a trial, and each capture makes one, may skip it
+    while message := commands.request():
+        place = _place(message, reports)
+        child = fork()
+        if not child:
+            os.close(commands.fd)
+            _keep(place)
+        _finish(child, place, commands)
+    return 0
+
+
+def run_program(commands_fd: int, reports_fd: int) -> int:
+    """Run the user's own program once, in a child that has not imported torch; in the child, the exit code is the program's."""
+    commands, reports = Commands(commands_fd), Reports(reports_fd, forks_end=False)
+    become_reaper()
+    follow_forks()
+    message = commands.request()
+    if message is None:
+        return 0
+    place = _place(message, reports)
+    child = fork()
+    if not child:
+        os.close(commands.fd)
+        return _program(place)
+    _finish(child, place, commands)
+    return 0
+
+
+def _place(message: dict[str, Any], reports: Reports) -> _Place:
+    return _Place(message, reports, Notes(), time.monotonic() + message["deadline"])
+
+
+def _finish(child: int, place: _Place, commands: Commands) -> None:
+    """Wait for the child within its bounds, leave nothing of it, and report how it ended."""
+    try:
+        why, detail = watch(child, place.message, place.end, commands)
+    finally:
+        killed, statuses = sweep()
+    said = place.notes.said()
+    how = {"how": why, "detail": detail} if why else _how(said, said.get("status", statuses.get(child, 0)))
+    stack = [] if why == "cancelled" else said.get("stack") or place.notes.stack()
+    left = len(killed - {child, said.get("trial")})
+    place.notes.close()
+    with contextlib.suppress(OSError):  # the host ended: the next look for a request ends this process too
+        place.reports.send({"event": "ended", "id": place.message["id"], **how, "stack": stack, "left_behind": left})
+
+
+def _how(said: dict[str, Any], status: int) -> dict[str, str]:
+    """How a child ended that was not killed by us, from its own words and its wait status."""
+    if os.WIFSIGNALED(status):
+        return {"how": "signal", "detail": signal_name(os.WTERMSIG(status))}
+    if "how" in said:
+        return {"how": said["how"], "detail": said["detail"]}
+    return {"how": "exit", "detail": str(os.WEXITSTATUS(status))}
+
+
+def _keep(place: _Place) -> None:
+    """The keeper: import the user's module, run the trial in a fork, or here where that would not be safe; never returns."""
+    place.reports.own()
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
+    )  # no core dumps in the user's folder
+    arm(place.notes, place.end)
+    _guarded(place.notes, lambda: _keep_on(place))
+    os._exit(0)
+
+
+def _keep_on(place: _Place) -> None:
+    keeper = os.getpid()
+    request = place.message["request"]
+    trial = importlib.import_module(request.get("trial", "cudagraph_skill.capture.guest.verdict"))
+    prepared = trial.prepare(request)
+    if os.getpid() != keeper:  # the user's module forked when it was imported, and this is the fork
+        os._exit(0)
+    disarm()
+    unsafe = _unsafe_to_fork()
+    if unsafe:
+        arm(place.notes, place.end)
+        place.reports.rung("fork", "skipped", unsafe)
+        trial.run(request, prepared, place.reports)
+        return
+    _fork_trial(place, lambda: trial.run(request, prepared, place.reports))
+
+
+def _fork_trial(place: _Place, run: Callable[[], None]) -> None:
+    """Run the trial in a fork and note its wait status; never returns."""
+    handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the user's own would take the status away
+    child = fork()
+    if not child:
+        signal.signal(signal.SIGCHLD, handler)
+        place.reports.own()
+        arm(place.notes, place.end)
+        _guarded(place.notes, run)
+        os._exit(0)
+    place.notes.add(trial=child)
+    place.notes.add(status=os.waitpid(child, 0)[1])
+    os._exit(0)
+
+
+def _program(place: _Place) -> int:
+    """Run the user's program; the interpreter then ends as it would without us, with exit handlers and waiting for threads."""
+    place.reports.own()
+    _show_lines_at_once()
+    arm(place.notes, place.end)
+
+    def run() -> None:
+        request = place.message["request"]
+        importlib.import_module(request.get("trial", "cudagraph_skill.capture.guest.live")).run(request, place.reports)
+
+    return _guarded(place.notes, run)
+
+
+def _guarded(notes: Notes, body: Callable[[], None]) -> int:
+    """Run `body` and note how it ended, whatever it raises; the exit code that this means."""
+    owner = os.getpid()
+    said: dict[str, Any] = {"how": "done", "detail": ""}
+    code = 0
+    try:
+        body()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        said = {"how": "exit", "detail": str(error.code or 0), "stack": stack_of(error)}
+    except BaseException as error:  # noqa: BLE001 - whatever user code raises, the host must hear how it ended
+        code = 1
+        said = {"how": "exit", "detail": f"{type(error).__name__}: {error}", "stack": stack_of(error)}
+        traceback.print_exc()
+    if os.getpid() == owner:  # else it is a fork that user code made, and that came here by returning
+        notes.add(**said)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # user code may have put anything there
+            stream.flush()
+    return code
+
+
+def _show_lines_at_once() -> None:
+    """Write each line that is printed, so that the last ones before a kill are known."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
+def _unsafe_to_fork() -> str:
+    """Why this process must not fork a trial, as a half-sentence; "" where it may.
+
+    CUDA does not work in a fork of a process that has initialised it, and a fork has none of its parent's threads: it would
+    wait for those of OpenMP without end.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return "importing the module initialised CUDA, so the trial runs in the process that imported it"
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if str(link.readlink()).startswith("/dev/nvidia-uvm"):
+                return "importing the module opened the GPU, so the trial runs in the process that imported it"
+    for _ in range(20):  # a thread that was joined may take a moment to vanish
+        if threads() == 1:
+            return ""
+        time.sleep(0.002)
+    names = ", ".join(each.name for each in threading.enumerate()[1:]) or "of a C library, such as OpenMP's"
+    return f"importing the module started threads ({names}), so the trial runs in the process that imported it"
+
+
+def _fitness() -> dict[str, Any]:
+    """The ready event, or the unfit event with what is missing and what to do about it."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            return _unfit(f"`import torch` fails in {sys.executable}: {error}")
+        return _unfit(
+            f"{sys.executable} has no torch: name the Python that has it with `--python`, or install torch >=2.4 for this one"
+        )
+    except Exception as error:  # noqa: BLE001 - a broken installation raises anything, often OSError
+        return _unfit(f"`import torch` fails in {sys.executable}: {type(error).__name__}: {error}")
+    version = str(getattr(torch, "__version__", "0"))
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_TORCH:
+        return _unfit(f"{sys.executable} has torch {version}, and the check needs torch 2.4 or newer")
+    cuda = torch.version.cuda or ""
+    count, missing = (0, "") if os.environ.get("CUDAGRAPH_SKILL_NO_GPU_NEEDED") else _gpus(cuda)  # set by tests only
+    if missing:
+        return _unfit(missing)
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"event": "ready", "torch": version, "cuda": cuda, "python": python, "gpus": count}
+
+
+def _unfit(said: str) -> dict[str, Any]:
+    return {"event": "unfit", "said": " ".join(said.split())}
+
+
+def _gpus(cuda: str) -> tuple[int, str]:
+    """How many GPUs torch sees; or 0 and why it sees none. Asked in a fork, because the answer may initialise CUDA."""
+    if not cuda:
+        return (
+            0,
+            f"the torch of {sys.executable} was built without CUDA: install a CUDA build, or name another Python with `--python`",
+        )
+    reading, writing = os.pipe()
+    if not fork():
+        os.write(writing, json.dumps(_count_gpus()).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        answer = pipe.read()
+    sweep()
+    count, why = json.loads(answer or '[0, "asking the driver for them crashed"]')
+    return (
+        count,
+        "" if count else f"torch sees no GPU ({why}): run this on a machine with an NVIDIA GPU that CUDA_VISIBLE_DEVICES names",
+    )
+
+
+def _count_gpus() -> tuple[int, str]:
+    import torch
+
+    try:
+        count = torch.cuda.device_count()
+        if not count:
+            torch.cuda.init()
+    except Exception as error:  # noqa: BLE001 - whatever the driver says is the answer
+        return 0, (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return count, "it counts none"

@@ -1,0 +1,432 @@
+"""What a callable can reach and change: found, saved, put back in place.
+
+Parameters, buffers, gradients, optimizer state, attributes, closure variables, globals, containers, generators.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import sys
+import types
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch.nn.parameter import is_lazy
+
+from cudagraph_skill.capture.guest import stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_MOST = 200_000  # objects that are looked at
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_SKIPPED = (types.ModuleType, torch.dtype, torch.device, torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph, type(...))
+_HOOKS = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
+
+
+class Found(NamedTuple):
+    """Something reached: `path` names the way (`self.norm.scale`), `value` what is there."""
+
+    path: str
+    value: Any
+
+
+def walk(roots: list[tuple[str, Any]]) -> Iterator[Found]:
+    """Everything that the roots reach, each object once, parents first."""
+    waiting = deque(Found(path, value) for path, value in roots)
+    seen: set[int] = set()
+    alive = []  # so that no id is used twice while this runs
+    while waiting and len(seen) < _MOST:
+        path, value = waiting.popleft()
+        if isinstance(value, _PLAIN):
+            yield Found(path, value)
+            continue
+        if id(value) in seen or isinstance(value, _SKIPPED) or type(value).__module__.startswith("cudagraph_skill."):
+            continue
+        seen.add(id(value))
+        alive.append(value)
+        yield Found(path, value)
+        waiting.extend(Found(_joined(path, step), each) for step, each in _parts(value))
+
+
+def _joined(path: str, step: str) -> str:
+    """A path with one more step; `:` before the name of a variable that a function sees."""
+    return f"{path}:{step}" if path and step[:1].isidentifier() else path + step
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: C901, PLR0911 - one return for each kind
+    """What hangs below a value, with the step that leads there."""
+    if isinstance(value, torch.Tensor):
+        return [(".grad", value.grad)] if value.is_leaf and value.grad is not None else []
+    if isinstance(value, (staticmethod, classmethod)):
+        return [("", value.__func__)]
+    if isinstance(value, property):
+        return [("", each) for each in (value.fget, value.fset) if each is not None]
+    if isinstance(value, dict):
+        return [(_key(key, n), each) for n, (key, each) in enumerate(list(value.items()))]
+    if isinstance(value, (list, tuple, deque)):
+        return [(f"[{n}]", each) for n, each in enumerate(list(value))]
+    if isinstance(value, (set, frozenset)):
+        return [("{}", each) for each in list(value) if not isinstance(each, _PLAIN)]
+    if isinstance(value, functools.partial):
+        return [("", value.func), (".args", value.args), (".keywords", value.keywords)]
+    if isinstance(value, types.MethodType):
+        return [("", value.__self__), ("", value.__func__)]
+    if isinstance(value, types.FunctionType):
+        return _of_function(value)
+    if isinstance(value, type):
+        return _of_class(value)
+    return _of_object(value)
+
+
+def _key(key: Any, number: int) -> str:
+    return f"[{key!r}]" if isinstance(key, (str, int)) else f"[{number}]"
+
+
+def _of_function(function: types.FunctionType) -> list[tuple[str, Any]]:
+    if stack.ours(function.__code__.co_filename):  # what stands around the target while it is watched
+        return [("", each) for each in (getattr(function, "__wrapped__", None),) if each is not None]
+    found: list[tuple[str, Any]] = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # an empty cell
+            found.append((f"{name}" if not name.startswith("__class__") else "", cell.cell_contents))
+    found += [("()", each) for each in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())]
+    if vars(function):
+        found.append(("", vars(function)))
+    if stack.rank(function.__code__.co_filename) == 2:
+        space = function.__globals__
+        found += [(f"{name}", space[name]) for name in _names(function.__code__) if name in space and _data(space[name])]
+    return found
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """The globals and attributes that a function and those inside it name."""
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return list(dict.fromkeys([*code.co_names, *(name for each in inner for name in _names(each))]))
+
+
+def _data(value: Any) -> bool:
+    """Whether a global is worth following: not a module, nor a function or class of a library."""
+    if isinstance(value, types.ModuleType):
+        return False
+    code = getattr(value, "__code__", None)
+    if code is not None:
+        return stack.rank(code.co_filename) == 2
+    if isinstance(value, type):
+        return _own_class(value)
+    return not isinstance(value, types.BuiltinFunctionType)
+
+
+def _own_class(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return stack.rank(getattr(module, "__file__", None) or "") == 2
+
+
+def _of_class(kind: type) -> list[tuple[str, Any]]:
+    if not _own_class(kind):
+        return []
+    return [(f".{name}", each) for name, each in list(vars(kind).items()) if not name.startswith("__")]
+
+
+def _of_object(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, types.GeneratorType):
+        return [("", dict(value.gi_frame.f_locals))] if value.gi_frame is not None else []
+    module = type(value).__module__.partition(".")[0]
+    if module in sys.stdlib_module_names and not isinstance(value, types.SimpleNamespace) and not _own_class(type(value)):
+        wrapped = getattr(value, "__wrapped__", None)  # what functools.cache stands around
+        return [("", wrapped)] if isinstance(wrapped, types.FunctionType) else []
+    found = _of_module(value) if isinstance(value, torch.nn.Module) else []
+    found += [(f".{name}", each) for name, each in _attributes(value).items()]
+    if _own_class(type(value)):
+        found += [("", each) for each in type(value).__mro__[:-1] if _own_class(each)]
+        found += [("", vars(each)[name]) for each in type(value).__mro__[:-1] if _own_class(each) for name in _methods(each)]
+    wrapped = getattr(value, "__wrapped__", None)
+    return [*found, *([("", wrapped)] if isinstance(wrapped, types.FunctionType) else [])]
+
+
+def _methods(kind: type) -> list[str]:
+    return [name for name, each in vars(kind).items() if isinstance(each, types.FunctionType)]
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    found = {} if isinstance(value, torch.nn.Module) else dict(getattr(value, "__dict__", {}))
+    return {**found, **_slots(value)}
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    """The attributes of an object that are not in its dict."""
+    found = {}
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found
+
+
+def _of_module(module: torch.nn.Module) -> list[tuple[str, Any]]:
+    """Parameters, buffers, numbers and submodules as one writes them: `.weight` rather than `._parameters['weight']`."""
+    inside = ("_parameters", "_buffers", "_modules")
+    own = [
+        (f".{name}", each) for name, each in vars(module).items() if name not in inside and (not name.endswith(_HOOKS) or each)
+    ]
+    own += [(f".{name}", each) for kind in inside for name, each in (vars(module).get(kind) or {}).items()]
+    return own + [("", vars(module)[kind]) for kind in inside if kind in vars(module)]
+
+
+# What is found there --------------------------------------------------------------------------------------------------
+
+
+def tensors(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
+    """All tensors by path."""
+    return {path: value for path, value in walk(roots) if _filled(value)}
+
+
+def _filled(value: Any) -> bool:
+    """Whether something is a tensor that has a shape by now: those of lazy modules have none before their first call."""
+    return isinstance(value, torch.Tensor) and not is_lazy(value)
+
+
+def trained(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
+    """Parameters and buffers of modules and the state of optimizers, by path."""
+    found: dict[str, torch.Tensor] = {}
+    for path, value in walk(roots):
+        if isinstance(value, torch.nn.Module):
+            found.update({f"{path}.{name}": each for name, each in value.named_parameters(recurse=False) if _filled(each)})
+            found.update({f"{path}.{name}": each for name, each in value.named_buffers(recurse=False) if _filled(each)})
+        elif isinstance(value, torch.optim.Optimizer):
+            for number, entry in enumerate(value.state.values()):
+                found.update({f"{path}.state[{number}].{key}": each for key, each in entry.items() if torch.is_tensor(each)})
+    return found
+
+
+def scalars(roots: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Numbers, flags and strings by path, and how many things each list, dict, set and queue holds."""
+    found = {}
+    for path, value in walk(roots):
+        if isinstance(value, (int, float, complex, str)) and path:
+            found[path] = value
+        elif isinstance(value, (list, dict, set, deque)) and path:
+            found[f"len({path})"] = len(value)
+    return found
+
+
+def assign(roots: list[tuple[str, Any]], wanted: str, value: Any) -> None:
+    """Put a number, flag or string where `scalars` found one under this path."""
+    for path, owner in walk(roots):
+        if isinstance(owner, _PLAIN) or not wanted.startswith(path):
+            continue
+        for step, each in _parts(owner):
+            if step and _joined(path, step) == wanted and isinstance(each, _PLAIN) and _set(owner, step, value):
+                return
+
+
+def _set(owner: Any, step: str, value: Any) -> bool:
+    """Put a value where one step leads; False where that is no place of its own, such as an entry of a tuple."""
+    if isinstance(owner, dict):
+        name = next(key for number, key in enumerate(list(owner)) if _key(key, number) == step)
+        owner[name] = value
+    elif isinstance(owner, (list, deque)):
+        owner[int(step[1:-1])] = value
+    elif isinstance(owner, types.FunctionType) and step in owner.__code__.co_freevars:
+        (owner.__closure__ or ())[owner.__code__.co_freevars.index(step)].cell_contents = value
+    elif isinstance(owner, types.FunctionType) and step in owner.__globals__:
+        owner.__globals__[step] = value
+    elif step.startswith("."):
+        setattr(owner, step[1:], value)
+    else:
+        return False
+    return True
+
+
+def generators(roots: list[tuple[str, Any]]) -> list[torch.Generator]:
+    """The user's own generators."""
+    return [value for _, value in walk(roots) if isinstance(value, torch.Generator)]
+
+
+# Saved and put back ---------------------------------------------------------------------------------------------------
+
+
+class Snapshot:
+    """What the roots reach, as it was when this was made; `restore` puts all of it back, into the same objects.
+
+    Storage that was swapped by `.data =` is swapped back; version counters of tensors stay as they are, so that a backward pass
+    that the user's program still holds goes on.
+    """
+
+    def __init__(self, roots: list[tuple[str, Any]], most_bytes: int) -> None:
+        self._back: list[Callable[[], None]] = []
+        self.bytes = 0
+        for _, value in list(walk(roots)):
+            self._save(value, most_bytes)
+        self._random = _random_states(generators(roots))
+
+    def restore(self) -> None:
+        """Put all of it back."""
+        for each in self._back:
+            each()
+        for each in self._random:
+            each()
+
+    def _save(self, value: Any, most_bytes: int) -> None:
+        if isinstance(value, torch.Tensor):
+            self._save_tensor(value, most_bytes)
+        elif isinstance(value, dict):
+            self._back.append(functools.partial(_refill_dict, value, dict(value)))
+        elif isinstance(value, list):
+            self._back.append(functools.partial(_refill_list, value, list(value)))
+        elif isinstance(value, deque):
+            self._back.append(functools.partial(_refill_deque, value, list(value)))
+        elif isinstance(value, set):
+            self._back.append(functools.partial(_refill_set, value, set(value)))
+        elif isinstance(value, types.FunctionType):
+            self._save_function(value)
+        elif isinstance(value, type):
+            if _own_class(value):
+                self._back.append(functools.partial(_restore_class, value, dict(vars(value))))
+        elif not isinstance(value, types.MethodType):
+            self._save_object(value)
+
+    def _save_object(self, value: Any) -> None:
+        if isinstance(getattr(value, "__dict__", None), dict):
+            self._back.append(functools.partial(_refill_dict, value.__dict__, dict(value.__dict__)))
+        if _own_class(type(value)):
+            self._back += [functools.partial(object.__setattr__, value, name, each) for name, each in _slots(value).items()]
+        if isinstance(value, random.Random):
+            self._back.append(functools.partial(value.setstate, value.getstate()))
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray) and value.flags.writeable:
+            self._back.append(functools.partial(numpy.copyto, value, value.copy()))
+        elif numpy is not None and isinstance(value, numpy.random.Generator):
+            self._back.append(functools.partial(setattr, value.bit_generator, "state", value.bit_generator.state))
+
+    def _save_tensor(self, tensor: torch.Tensor, most_bytes: int) -> None:
+        if is_lazy(tensor):
+            return
+        size = tensor.numel() * tensor.element_size()
+        self.bytes += size
+        alias, grad, wants = tensor.data, tensor.grad if tensor.is_leaf else None, tensor.requires_grad
+        copy = alias.clone() if self.bytes <= most_bytes or not tensor.is_cuda else alias.cpu()
+        self._back.append(functools.partial(_restore_tensor, tensor, alias, copy, grad, wants, tensor.is_leaf))
+
+    def _save_function(self, function: types.FunctionType) -> None:
+        self._back.append(functools.partial(_refill_dict, vars(function), dict(vars(function))))
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):
+                self._back.append(functools.partial(setattr, cell, "cell_contents", cell.cell_contents))
+        if stack.rank(function.__code__.co_filename) == 2:
+            space = function.__globals__
+            self._back += [
+                functools.partial(space.__setitem__, name, space[name])
+                if name in space
+                else functools.partial(space.pop, name, None)
+                for name in _names(function.__code__)
+            ]
+
+
+def _restore_tensor(
+    tensor: torch.Tensor, alias: torch.Tensor, copy: torch.Tensor, grad: torch.Tensor | None, wants: bool, leaf: bool
+) -> None:
+    with torch.no_grad():
+        if tensor.layout is not torch.strided and not tensor.is_nested:
+            tensor.data = copy.to(alias.device, copy=True)  # sparse: an operation in place replaces the parts
+        else:
+            if _memory(tensor) != _memory(alias):
+                tensor.data = alias
+            _fill(alias, copy)  # `.data` has a version counter of its own, that of the tensor does not move
+        if leaf and not tensor.is_leaf:
+            with contextlib.suppress(RuntimeError):  # a view, which cannot be
+                tensor.detach_()
+        if tensor.is_leaf:
+            tensor.requires_grad_(wants)
+            tensor.grad = grad
+
+
+def _fill(there: torch.Tensor, copy: torch.Tensor) -> None:
+    for dim, step in enumerate(() if there.is_nested else there.stride()):
+        if step == 0:  # expanded: one element of memory stands for all
+            there, copy = (each.narrow(dim, 0, min(1, each.shape[dim])) for each in (there, copy))
+    there.copy_(copy)
+
+
+def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Where the elements of a tensor are, and how they lie there; of one without plain memory only what they are."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return tensor.shape, tensor.dtype
+    return tensor.shape, tensor.dtype, tensor.stride(), tensor.data_ptr()
+
+
+def _restore_class(kind: type, items: dict[str, Any]) -> None:
+    for name, each in items.items():
+        if not name.startswith("__") and vars(kind).get(name) is not each:
+            setattr(kind, name, each)
+    for name in [each for each in vars(kind) if each not in items and not each.startswith("__")]:
+        delattr(kind, name)
+
+
+def _refill_dict(there: dict[Any, Any], items: dict[Any, Any]) -> None:
+    there.clear()
+    there.update(items)
+
+
+def _refill_list(there: list[Any], items: list[Any]) -> None:
+    there[:] = items
+
+
+def _refill_deque(there: deque[Any], items: list[Any]) -> None:
+    there.clear()
+    there.extend(items)
+
+
+def _refill_set(there: set[Any], items: set[Any]) -> None:
+    there.clear()
+    there.update(items)
+
+
+def _random_states(own: list[torch.Generator]) -> list[Callable[[], None]]:
+    back: list[Callable[[], None]] = [
+        functools.partial(random.setstate, random.getstate()),
+        functools.partial(torch.set_rng_state, torch.get_rng_state()),
+    ]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        back.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
+    if torch.cuda.is_initialized():
+        back.append(functools.partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+    return back + [functools.partial(each.set_state, each.get_state()) for each in own]
+
+
+def seed(number: int) -> None:
+    """Seed Python's, numpy's and torch's default generators."""
+    random.seed(number)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        numpy.random.seed(number % (1 << 32))
+    torch.manual_seed(number)
+
+
+def random_marks() -> dict[str, Any]:
+    """Where each default generator of the process stands, to see which of them a call has moved."""
+    marks: dict[str, Any] = {
+        "python-random": random.getstate()[1],
+        "cpu-torch-random": _bytes(torch.get_rng_state()),
+    }
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        state = numpy.random.get_state()
+        marks["numpy-random"] = (state[1].tobytes(), state[2])
+    if torch.cuda.is_initialized():
+        marks["cuda-random"] = _bytes(torch.cuda.get_rng_state())
+    return marks
+
+
+def _bytes(state: torch.Tensor) -> bytes:
+    return bytes(state.tolist())  # not by way of numpy, which torch can do without
+
+
+def moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    """The generators that stand elsewhere."""
+    return {name for name in after if name in before and before[name] != after[name]}

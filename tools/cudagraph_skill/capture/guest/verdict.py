@@ -1,0 +1,384 @@
+"""One request in the user's interpreter: the module imported, the ladder climbed, the outcome reported."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cudagraph_skill.capture.guest import checks, load, stack, state, tensors, why_failed, why_wrong
+from cudagraph_skill.capture.guest.why_wrong import Spot
+
+if TYPE_CHECKING:
+    from cudagraph_skill.capture.guest.nodes import Nodes
+
+
+def prepare(request: dict[str, Any]) -> Any:
+    """Import the user's module; what goes wrong in that is told by `run`."""
+    source = load.Source(request)
+    try:
+        source.load()
+    except (load.Misuse, load.Raised) as error:
+        return error
+    return source
+
+
+def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
+    """Check one callable and report the result."""
+    if isinstance(prepared, load.Misuse):
+        report.result(_told("misuse", str(prepared), request))
+    elif isinstance(prepared, load.Raised):
+        report.result(raised(prepared, request))
+    else:
+        report.result(checked(prepared, report))
+
+
+def checked(source: load.Source, report: Any) -> dict[str, Any]:
+    """The result for one source, also where this check itself fails."""
+    try:
+        return examine(source, report)
+    except Exception as error:  # noqa: BLE001 - a mistake of ours must not look like one of the user's
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
+        return _told(
+            "lacking", f"this check itself failed with {why_failed.shown(error)}{where}: please report it", source.request
+        )
+    finally:
+        with suppress(RuntimeError):  # a GPU that an assertion stopped gives nothing back
+            source.put_back()
+
+
+def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR0911 - one return for each way to end
+    """The result for one source: verdict, spots, graph, rounds, machine, notes."""
+    request = source.request
+    why = _unusable()
+    if why:
+        return _told("lacking", why, request)
+    notes = _neighbours()
+    try:
+        seen = checks.climb(source, report)
+    except load.Misuse as error:
+        return _told("misuse", str(error), request)
+    except load.Raised as error:
+        return raised(error, request)
+    except checks.Refused as error:
+        said = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
+        return _result(
+            request,
+            "capture_error",
+            said,
+            [Spot("fails", "replay", None, said, error=why_failed.shown(error.error), first=True)],
+            None,
+            [],
+        )
+    except checks.Broken as error:
+        return raised(load.Raised(f"call {error.number + 1} in eager", error.error), request)
+    except tensors.OUT_OF_MEMORY as error:
+        return _told("lacking", _memory(error), request)
+    result = _outcome(source, seen, report)
+    result["notes"] = notes + result["notes"]
+    return result
+
+
+def _outcome(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, Any]:
+    if seen.captured.error is not None:
+        return _failed(source, seen, report)
+    _more_rungs(source, seen, report)
+    empty = seen.captured.nodes is not None and not seen.captured.nodes.kinds
+    wrong = bool(seen.wrong or seen.captured.stuck)
+    spots, notes = (_explained(source, seen, report)) if wrong else ([], [])
+    said = _said(seen)
+    if not wrong and seen.spread > checks.SURE:
+        spots = _restless(source, seen, report)
+        wrong = bool(spots)
+        said = "captures, but freezes what changes from call to call in eager, which never repeats itself" if wrong else said
+        notes.append("two eager copies with equal seeds differ, so only differences beyond that could be judged")
+    if empty:
+        notes.append("the graph is empty: nothing of the call runs on the GPU's capturing stream")
+    return _result(source.request, "silent_wrong" if wrong else "safe", said, spots, seen, notes)
+
+
+def _said(seen: checks.Seen) -> str:
+    many = len(seen.captured.calls)
+    if seen.wrong is not None:
+        first = seen.wrong.calls[0]
+        when = "the first replay" if first == 0 else f"replay {first + 1}"
+        return f"captures, but from {when} of {many} on it is not what eager computes: {seen.wrong.path} is off by {seen.wrong.worst:.2g}"
+    if seen.captured.stuck:
+        return f"captures, but a replay cannot follow its inputs: {seen.captured.stuck[0]}"
+    return f"captures, and {many} replays, {many - 1} of them on new inputs, equal eager"
+
+
+def _failed(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, Any]:
+    error = seen.captured.error
+    assert error is not None
+    cause = why_failed.innermost(seen.captured.inner or error)
+    report.rung("capture", "failed", why_failed.shown(cause))
+    if isinstance(cause, tensors.OUT_OF_MEMORY):
+        return _told("lacking", _memory(cause), source.request)
+    spots, notes = why_failed.explain(source, seen, report)
+    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", spots, seen, notes)
+
+
+def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[list[Spot], list[str]]:
+    """The spots of a wrong replay, and what could not be found out."""
+    report.progress("looking for the first operation that differs")
+    spots = [Spot("wrong", "argument-number", None, each) for each in list(dict.fromkeys(seen.captured.stuck))[:1]]
+    if seen.wrong is None:
+        return spots, []
+    start = time.monotonic()
+    try:
+        found = why_wrong.explain(source, seen)
+    except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
+        report.rung("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
+        return spots, []
+    where = (
+        f"first at line {found[0].place.line}"
+        if found and found[0].place
+        else "no operation differs: the state was replaced from Python"
+    )
+    report.rung("diverge", "ok", where, time.monotonic() - start)
+    return spots + found, []
+
+
+def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Spot]:
+    """What of the call changes from call to call, where results cannot be compared."""
+    report.progress("recording what changes from call to call")
+    start = time.monotonic()
+    try:
+        found = why_wrong.restless(source, seen)
+    except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
+        report.rung("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
+        return []
+    report.rung(
+        "diverge", "differs" if found else "ok", "numbers and operations of several eager calls", time.monotonic() - start
+    )
+    return found
+
+
+# The rungs after the replays ------------------------------------------------------------------------------------------
+
+
+def _more_rungs(source: load.Source, seen: checks.Seen, report: Any) -> None:
+    """Replays, numbers, modes, random numbers, a second capture: each told in a line."""
+    held, wrong = seen.captured, seen.wrong
+    said = _nodes_said(held.nodes)
+    report.rung(
+        "nodes", "ok" if said else "skipped", said or "cuda.bindings is not there, or this torch keeps no graph to read"
+    )
+    off = wrong.calls if wrong else []
+    report.rung("same inputs", "differs" if 0 in off else "ok", "replay on the inputs of the capture")
+    later = [each for each in off if each]
+    many = len(held.calls) - 1
+    said = f"{many} replays, freed memory overwritten before each" + f"; not eager's: {later}" * bool(later)
+    report.rung("new inputs", "differs" if later else "ok", said)
+    _again(source, seen, report)
+    report.rung("numbers", "differs" if held.stuck else "ok", _numbers_said(source, seen))
+    _modes(source, report)
+    _random(seen, report)
+
+
+def _nodes_said(found: Nodes | None) -> str:
+    if found is None:
+        return ""
+    host = f", {found.host_copies} of them out of host memory" if found.host_copies else ""
+    listed = [f"{count} {kind}" + host * (kind == "memcpy") for kind, count in sorted(found.kinds.items())]
+    return ", ".join(listed) or "none: the graph is empty"
+
+
+def _numbers_said(source: load.Source, seen: checks.Seen) -> str:
+    """Whether an argument is a Python number, and eager computes something else with another one."""
+    if seen.captured.stuck:
+        return seen.captured.stuck[0]
+    numbers = {path: each for path, each in tensors.numbers(seen.captured.static).items() if isinstance(each, (int, float))}
+    if not numbers:
+        return "no argument is a Python number"
+    deciding = [path for path in numbers if _decides(source, path)]
+    if deciding:
+        return f"argument {', '.join(deciding)} is a Python number that changes the result: the graph keeps that of the capture"
+    return f"argument {', '.join(numbers)} is a Python number; another one made no difference"
+
+
+def _decides(source: load.Source, path: str) -> bool:
+    """Whether one eager call with another number at this place of its arguments leaves something else behind."""
+    if not source.twins:
+        return False  # a third call on the user's own objects is not worth the answer
+    left = []
+    for change in (False, True):
+        found = source.fresh()
+        args = checks.arguments(found, 0)
+        with suppress(Exception):
+            left.append(
+                checks.eager_call(found, 0, full=False, given=tensors.other_number(args, path) if change else args).left()
+            )
+    return len(left) == 2 and any(far > 0 for far in tensors.differences(*left).values())
+
+
+def _modes(source: load.Source, report: Any) -> None:
+    found = source.last_roots
+    modules = [each for _, each in state.walk(found) if isinstance(each, torch.nn.Module)] if found else []
+    kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
+    minding = [each for each in modules if isinstance(each, kinds)]
+    if not minding:
+        report.rung("modes", "ok", "no layer that train() and eval() change")
+        return
+    mode = "train" if minding[0].training else "eval"
+    report.rung(
+        "modes",
+        "ok",
+        f"captured in {mode} mode with {len(minding)} layers that mind it: the other mode needs a graph of its own",
+    )
+
+
+def _random(seen: checks.Seen, report: Any) -> None:
+    """Two replays in a row on the same inputs draw different numbers where eager would."""
+    if "cuda-random" not in seen.moved:
+        report.rung("random", "skipped", "the call draws no random numbers on the GPU")
+        return
+    graph = seen.captured.graph
+    assert graph is not None
+    marks = []
+    for _ in range(2):
+        graph.replay()
+        torch.cuda.synchronize()
+        marks.append(torch.cuda.get_rng_state())
+    report.rung("random", "differs" if torch.equal(*marks) else "ok", "the generator of the GPU moves on with each replay")
+
+
+def _again(source: load.Source, seen: checks.Seen, report: Any) -> None:
+    """A second capture of the same callable."""
+    start, found = time.monotonic(), source.last
+    if found is None:
+        return
+    try:
+        shot = checks.capture(found, seen.warm_ups)
+        outcome, said = (
+            ("ok", "captures again") if shot.error is None else ("failed", why_failed.shown(why_failed.innermost(shot.error)))
+        )
+    except BaseException as error:  # noqa: BLE001 - of the user's code
+        outcome, said = "failed", why_failed.shown(error)
+    report.rung("second capture", outcome, said, time.monotonic() - start)
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+def _result(
+    request: dict[str, Any], verdict: str, said: str, spots: list[Spot], seen: checks.Seen | None, notes: list[str]
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "verdict": verdict,
+        "said": said,
+        "target": request.get("found") or {"path": request.get("file", ""), "line": 0, "name": request.get("name", "")},
+        "spots": [_spot(each) for each in spots],
+        "graph": None,
+        "rounds": None,
+        "machine": machine(),
+        "notes": notes,
+    }
+    if seen is None:
+        return result
+    if seen.captured.nodes is not None:
+        result["graph"] = {"nodes": seen.captured.nodes.kinds, "host_copies": seen.captured.nodes.host_copies}
+    result["rounds"] = {
+        "replayed": len(seen.captured.calls),
+        "wrong": seen.wrong.calls if seen.wrong else [],
+        "worst": min(seen.wrong.worst, 1e9) if seen.wrong else 0.0,
+        "tolerance": seen.wrong.tolerance if seen.wrong else 0.0,
+        "path": seen.wrong.path if seen.wrong else "",
+        "changing": {path: [repr(each)[:40] for each in pair] for path, pair in list(seen.changing.items())[:8]},
+        "moved": sorted(seen.moved),
+    }
+    return result
+
+
+def _spot(spot: Spot) -> dict[str, Any]:
+    place = spot.place or stack.Place("", 0, "")
+    return {
+        "kind": spot.kind,
+        "category": spot.category,
+        "path": place.path,
+        "line": place.line,
+        "function": place.function,
+        "op": spot.op,
+        "error": spot.error,
+        "said": spot.said,
+        "via": list(spot.via),
+        "first": spot.first,
+    }
+
+
+def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:
+    return _result(request, verdict, said, [], None, [])
+
+
+def raised(problem: load.Raised, request: dict[str, Any]) -> dict[str, Any]:
+    """The result where the user's code raised outside of any capture."""
+    error, doing = problem.error, problem.doing
+    if isinstance(error, tensors.OUT_OF_MEMORY):
+        return _told("lacking", _memory(error), request)
+    place = why_failed.place_of(error)
+    where = f" at {place.path}:{place.line}" if place else ""
+    if isinstance(error, SystemExit):
+        said = f"{doing} called sys.exit({error.code!r}){where}: name a callable that returns"
+    elif isinstance(error, SyntaxError):
+        said = f"{doing} is not possible: {error.msg} at line {error.lineno}"
+    else:
+        said = f"{doing} raised {why_failed.shown(error)}{where}"
+    spots = [Spot("note", "eager", place, "raises in eager", error=why_failed.shown(error))] if place else []
+    return _result(request, "error_in_eager", said, spots, None, [])
+
+
+def _memory(error: BaseException) -> str:
+    free, total = (each / 2**30 for each in torch.cuda.mem_get_info())
+    asked = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
+    wanted = f" (it asked for {asked[1]} more)" if asked else ""
+    return f"the GPU has too little memory for this check{wanted}: {free:.1f} of {total:.1f} GiB are free; make the inputs or the model smaller"
+
+
+def _unusable() -> str:
+    """Why the GPU cannot be used, as one sentence; "" where it can."""
+    try:
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")
+        torch.cuda.synchronize()
+    except tensors.OUT_OF_MEMORY as error:
+        return _memory(error)
+    except Exception as error:  # noqa: BLE001 - whatever CUDA says
+        said = str(error).strip().split("\n")[0][:200]
+        return f"the GPU cannot be used: {said}; look at nvidia-smi"
+    return ""
+
+
+def _neighbours() -> list[str]:
+    """A note where other processes hold much of the GPU's memory."""
+    free, total = torch.cuda.mem_get_info()
+    held = total - free - torch.cuda.memory_reserved()
+    if held < 2 << 30:
+        return []
+    return [f"others hold {held / 2**30:.1f} GiB of this GPU: times are not to be compared while they work"]
+
+
+def machine() -> dict[str, str]:
+    """GPU, driver, torch, CUDA and Python of this run."""
+    driver = ""
+    with suppress(OSError):
+        found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
+        driver = found[1] if found else ""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_initialized() else ""
+    return {
+        "gpu": gpu,
+        "driver": driver,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda or "",
+        "python": platform.python_version(),
+        "executable": sys.executable,
+    }

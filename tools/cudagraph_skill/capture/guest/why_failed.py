@@ -1,0 +1,161 @@
+"""A failed capture explained: the innermost error, the line that it has, or that watching finds; and every other line that fails."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cudagraph_skill.capture.guest import checks, operations, stack
+from cudagraph_skill.capture.guest.why_wrong import Spot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cudagraph_skill.capture.guest.checks import Seen
+    from cudagraph_skill.capture.guest.load import Source
+    from cudagraph_skill.capture.guest.stack import Place
+
+_WORDS = ("cuda", "captur", "cublas", "cudnn", "nccl", "graph", "pinned", "generator")
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The error that came first: of those that speak of CUDA or of capturing the deepest in the chain, else the one given."""
+    chain, each = [error], error
+    while (below := each.__cause__ or each.__context__) is not None and below not in chain:
+        chain.append(below)
+        each = below
+    told = [each for each in chain if isinstance(each, RuntimeError) and any(word in str(each).lower() for word in _WORDS)]
+    return told[-1] if told else error
+
+
+def shown(error: BaseException) -> str:
+    """Type and first line of an error."""
+    return f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
+
+
+def first_spot(seen: Seen) -> Spot:
+    """Where the capture failed, as far as the error itself tells."""
+    surfaced = seen.captured.error
+    assert surfaced is not None
+    error = innermost(seen.captured.inner or surfaced)
+    frames = stack.of_traceback(error.__traceback__)
+    if seen.captured.inner is not None and not frames:
+        frames = stack.of_traceback(seen.captured.inner.__traceback__)
+    place = frames[-1] if frames and seen.captured.inner is not None else None
+    return Spot("fails", "capture", place, "fails at capture", "", shown(error), tuple(stack.via(frames)), first=True)
+
+
+def explain(source: Source, seen: Seen, report: Any) -> tuple[list[Spot], list[str]]:
+    """All lines that fail, that of the real capture first; and what could not be found out."""
+    notes: list[str] = []
+    spots = [first_spot(seen)]
+    if spots[0].place is None or "previous error" in spots[0].error:
+        report.progress("watching a second capture for the line")
+        found = _tried(lambda: _watched(source, seen, spots[0]), notes, "watching the capture")
+        spots = [*found, *(each._replace(first=False) for each in spots if each.place is not None or not found)]
+    report.progress("trying each operation under capture")
+    return _unique([*spots, *(_tried(lambda: _probed(source, seen), notes, "trying each operation") or [])]), notes
+
+
+def _tried(work: Any, notes: list[str], doing: str) -> list[Spot]:
+    try:
+        found: list[Spot] = work()
+    except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
+        notes.append(f"{doing} raised {shown(error)}")
+        return []
+    return found
+
+
+def _watched(source: Source, seen: Seen, spot: Spot) -> list[Spot]:
+    """Capture again and watch: the operation that broke it, another thread's error, or the last work on a stream that did not join."""
+    found = source.fresh()
+    checks.warm_up(found, seen.warm_ups)
+    seen_by: list[operations.Watcher] = []
+    waits: list[operations.Failure] = []
+
+    @contextmanager
+    def watched() -> Iterator[None]:
+        with operations.waits() as waited, operations.Watcher() as watcher:
+            seen_by.append(watcher)
+            yield
+        waits.extend(waited)
+
+    with _threads() as threads, operations.joins() as joined:
+        shot = checks.capture(found, seen.warm_ups, watched)
+    watcher = seen_by[0]
+    if watcher.broken is not None:
+        return [_at(watcher.broken, spot, "breaks the capture, and its error was swallowed")]
+    if threads:
+        return [_at(threads[0], spot, "is on another thread, whose call breaks the capture")]
+    if waits:
+        return [_at(waits[0], spot, "waits for the GPU, which a capture forbids")]
+    if "unjoined" in spot.error or "unjoined" in str(shot.error):
+        left = [each for stream, each in watcher.others.items() if not any(waited == stream for _, waited in joined)]
+        return [_at(each, spot, "works on a stream that the capturing one does not wait for") for each in left[:1]]
+    return [_at(each, spot, "works on another stream than the capturing one") for each in list(watcher.others.values())[:1]]
+
+
+def _at(found: operations.Failure, spot: Spot, said: str) -> Spot:
+    place = found.places[-1] if found.places else None
+    return spot._replace(
+        place=place, op=found.name, said=said, error=found.error or spot.error, via=tuple(stack.via(found.places))
+    )
+
+
+@contextmanager
+def _threads() -> Iterator[list[operations.Failure]]:
+    """Collects what other threads raise."""
+    found: list[operations.Failure] = []
+    before = threading.excepthook
+
+    def noted(args: Any) -> None:
+        frames = stack.of_traceback(args.exc_traceback)
+        if args.exc_value is not None:
+            found.append(operations.Failure("", shown(args.exc_value), frames))
+
+    threading.excepthook = noted
+    try:
+        yield found
+    finally:
+        threading.excepthook = before
+
+
+def _probed(source: Source, seen: Seen) -> list[Spot]:
+    """Each operation tried in a capture of its own, in one eager call."""
+    found = source.fresh()
+    checks.warm_up(found, seen.warm_ups)
+    args, kwargs = checks.arguments(found, seen.warm_ups)
+    try:
+        with warnings.catch_warnings(), operations.waits() as waits, operations.Prober(torch.cuda.Stream()) as prober:
+            warnings.simplefilter("ignore")  # of captures that hold nothing: an operation that makes a view
+            found.call(*args, **kwargs)
+        torch.cuda.synchronize()
+    finally:
+        checks.heal()
+    waited = [each for each in waits if each.places]
+    return [
+        Spot("fails", "capture", each.places[-1] if each.places else None, "fails at capture", each.name, each.error, tuple(stack.via(each.places)))
+        for each in (*prober.failures, *waited)
+    ]  # fmt: skip
+
+
+def _unique(spots: list[Spot]) -> list[Spot]:
+    """Each line once; the operation that a later spot knows joins the first one of its line."""
+    found: dict[tuple[str, int], Spot] = {}
+    for spot in spots:
+        key = (spot.place.path, spot.place.line) if spot.place else ("", 0)
+        if key not in found:
+            found[key] = spot
+        elif not found[key].op:
+            found[key] = found[key]._replace(op=spot.op)
+    return list(found.values())
+
+
+def place_of(error: BaseException) -> Place | None:
+    """The user's line of an error."""
+    frames = stack.of_traceback(error.__traceback__)
+    return frames[-1] if frames else None

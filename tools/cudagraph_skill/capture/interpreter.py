@@ -1,0 +1,52 @@
+"""Find the interpreter that runs the user's code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from cudagraph_skill.errors import SkillError
+
+
+def environment_python() -> str:
+    """The interpreter of the user's environment: the active venv's or conda's, else this one if it has torch, else python3.
+
+    Raises:
+        SkillError: there is none.
+    """
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        path = Path(os.environ.get(variable) or "/nowhere", "bin", "python")
+        if path.is_file():
+            return str(path)
+    found = sys.executable if find_spec("torch") else shutil.which("python3")
+    if found is None:
+        raise SkillError(
+            "no python3 is on the PATH, and no environment is active: name the interpreter that has torch with `--python`", 3
+        )
+    return found
+
+
+def interpreter(python: str) -> str:
+    """The interpreter that was named, as it is found from any folder; a link stays one: a virtual environment is known by it.
+
+    Raises:
+        SkillError: a folder was named, or there is no program of that name (exit code 3).
+    """
+    path = os.path.expanduser(python)  # noqa: PTH111 - Path's own raises where there is no such user
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - Path's own raises where the name is too long
+    found = str(Path(path).absolute()) if "/" in path else shutil.which(path)
+    if found and not ("/" in path and is_folder):
+        return found
+    why = "that is a folder" if is_folder else "there is no such program on the PATH"
+    raise SkillError(f"{python}: {why}; name the Python that has torch, such as `--python .venv/bin/python`", 3)
+
+
+def resolved(python: str) -> str:
+    """An interpreter as the shell finds it."""
+    found = shutil.which(python)
+    if found is None:
+        raise SkillError(f"{python}: there is no such interpreter; name one that has torch", 3)
+    return found

@@ -1,0 +1,162 @@
+"""`skill check --run`: its arguments to requests, and the interpreter that runs the user's code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.capture.interpreter import environment_python, resolved
+from cudagraph_skill.capture.session import Request, located
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?$")
+_LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun"}
+_LAUNCHING_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
+_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}  # options of Python that take a value
+_STATIC_ONLY = ("fix", "diff", "all", "select", "ignore", "exclude")
+_RUN_ONLY = ("inputs", "make", "shape", "warmup", "python", "deadline", "memory", "target", "continue_", "skip")
+
+
+class Command(NamedTuple):
+    """A command line that starts Python: the interpreter, "" where it names none; its options; the program with arguments."""
+
+    python: str
+    flags: tuple[str, ...]
+    program: tuple[str, ...]
+
+
+def refuse_without_run(args: argparse.Namespace) -> None:
+    """Misuse: an option of a run, and no --run."""
+    given = next((each for each in _RUN_ONLY if getattr(args, each, None)), None)
+    if given:
+        raise SkillError(f"skill check: {_option(given)} is for a run on the GPU: add --run")
+
+
+def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Request]:
+    """What to capture; `program` is the command after `--`, None where there is no `--`.
+
+    Raises:
+        SkillError: the arguments do not fit together, or name what is not there.
+    """
+    given = next((each for each in _STATIC_ONLY if getattr(args, each, None)), None)
+    if given:
+        raise SkillError(f"skill check: {_option(given)} is for the check of the source, --run captures the code as it stands")
+    shared = Request(
+        "", args.python or "", str(Path.cwd()), deadline=args.deadline or 120.0, memory=int((args.memory or 0) * (1 << 30))
+    )
+    if program is not None:
+        return [_live(args, program, shared)]
+    for name in ("target", "continue_", "skip"):
+        if getattr(args, name):
+            raise SkillError(
+                f"skill check: {_option(name)} is for a program that runs: add its command at the end, `-- python train.py`"
+            )
+    targets = _targets(args)
+    beside = {"inputs": args.inputs or "", "make": args.make or "", "shapes": tuple(args.shape or ()), "warmup": args.warmup}
+    python = shared.python or environment_python()
+    return [shared._replace(target=each, python=python, **beside) for each in targets]
+
+
+def _option(name: str) -> str:
+    return f"--{name.rstrip('_')}"
+
+
+def _targets(args: argparse.Namespace) -> list[str]:
+    """The callables that were named."""
+    if not args.targets:
+        raise SkillError("skill check: --run captures a callable: name it as FILE:FUNCTION, or give a command after `--`")
+    if any(each == "-" or each.startswith("-:") for each in args.targets):
+        raise SkillError("skill check: --run imports a file, and standard input is none: save the source and name the file")
+    if args.function is not None:
+        if len(args.targets) > 1:
+            raise SkillError("skill check: --function is for one file; with several, write FILE:FUNCTION")
+        args.targets = [f"{args.targets[0]}:{args.function}"]
+    for each in args.targets:
+        located(each)
+    if sum(map(bool, (args.inputs, args.make, args.shape))) > 1:
+        raise SkillError("skill check: --inputs, --make and --shape each say what the arguments are: give one of them")
+    return list(args.targets)
+
+
+def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> Request:
+    """The request that captures within a running program."""
+    command = parse(program)
+    if not args.target and not args.targets:
+        raise SkillError(
+            "skill check: which call of the program is to be captured? add --target FUNCTION, as the program names it"
+        )
+    if args.targets:
+        raise SkillError(
+            f"skill check: `{args.targets[0]}` stands beside a command: name the function to capture with --target"
+        )
+    for name in ("inputs", "make", "shape"):
+        if getattr(args, name):
+            raise SkillError(f"skill check: {_option(name)} makes arguments, and the program passes its own: leave it out")
+    if command.python and shared.python:
+        raise SkillError(
+            f"skill check: --python {shared.python}, but the command names {command.python}: leave one of them out"
+        )
+    if ":" in args.target:
+        located(args.target)
+    python = resolved(command.python) if command.python else shared.python or environment_python()
+    return shared._replace(
+        target=args.target,
+        python=python,
+        flags=command.flags,
+        program=command.program,
+        warmup=args.warmup,
+        go_on=bool(args.continue_),
+        skip=args.skip,
+    )
+
+
+def parse(program: Sequence[str]) -> Command:
+    """The command after `--`: `python [options] script args`, `python -m mod args` or `script.py args`.
+
+    Raises:
+        SkillError: it starts no Python program that can be watched.
+    """
+    if not program:
+        raise SkillError("skill check: after `--` stands no command: give one, such as `-- python train.py`")
+    first = Path(program[0]).name
+    if first in _LAUNCHERS:
+        raise _one_process(first)
+    if first.endswith(".py"):
+        return Command("", (), _script(program))
+    if not _INTERPRETER.match(first):
+        raise SkillError(f"skill check: {program[0]} is no Python command: write `-- python SCRIPT ARGUMENTS`")
+    place = 1
+    while place < len(program) and program[place].startswith("-") and not program[place].startswith(("-m", "-c")):
+        place += 2 if program[place] in _WITH_VALUE else 1
+    flags, rest = tuple(program[1:place]), list(program[place:])
+    if not rest or rest[0].startswith("-c") or "-" in flags:
+        raise SkillError("skill check: the command has to name a script or a module (`-m`), so that its lines can be named")
+    if rest[0].startswith("-m"):
+        return Command(program[0], flags, _module(rest))
+    return Command(program[0], flags, _script(rest))
+
+
+def _module(rest: list[str]) -> tuple[str, ...]:
+    """`-m mod args`, also where it was written `-mmod`."""
+    words = rest if rest[0] == "-m" else ["-m", rest[0][2:], *rest[1:]]
+    if len(words) < 2:
+        raise SkillError("skill check: after -m stands no module")
+    if words[1] in _LAUNCHING_MODULES:
+        raise _one_process(words[1])
+    return tuple(words)
+
+
+def _script(program: Sequence[str]) -> tuple[str, ...]:
+    if not Path(program[0]).is_file():
+        raise SkillError(f"{program[0]}: there is no such script")
+    return tuple(program)
+
+
+def _one_process(launcher: str) -> SkillError:
+    only = "live interception watches one process: give the python command, for one rank"
+    return SkillError(f"skill check: {launcher} starts several processes, {only}")

@@ -1,0 +1,458 @@
+"""What a run on the GPU showed of a callable: requests to the guest, and its results joined with the static check."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudagraph_skill.capture.hazard_of import hazard_of, plain
+from cudagraph_skill.capture.result import Examination, Rung
+from cudagraph_skill.check import check_paths
+from cudagraph_skill.check.findings import Finding, Region
+from cudagraph_skill.check.hazards import hazard
+from cudagraph_skill.check.input.settings import Options, settings
+from cudagraph_skill.check.input.source import lines_of, read_source
+from cudagraph_skill.check.input.targets import split
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from cudagraph_skill.capture.host import Ended, Guest
+
+    Say = Callable[[str], object]
+
+_MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>[^\W\d][\w.]*)$")
+_LONG, _QUOTED = 200, 70  # characters of an error and of a source line that are repeated in a finding
+
+
+class Request(NamedTuple):
+    """What to capture, and how.
+
+    `target` is FILE, FILE:FUNCTION or pkg.mod:NAME, or NAME in a `program`; `inputs` and `make` name functions beside it,
+    `shapes` describe its arguments; `warmup` is the number of calls before the capture, or None. `python` is the interpreter,
+    `folder` where it runs. `deadline` is in seconds, `memory` a bound in bytes, 0 for none. `program` is a command, after the
+    interpreter and its `flags`, whose own call of `target` is captured instead; with `go_on` it runs on after that, and the
+    first `skip` calls stay eager.
+    """
+
+    target: str
+    python: str
+    folder: str
+    inputs: str = ""
+    make: str = ""
+    shapes: tuple[str, ...] = ()
+    warmup: int | None = None
+    deadline: float = 120
+    memory: int = 0
+    flags: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
+    go_on: bool = False
+    skip: int | None = None
+
+
+class Guests:
+    """The guest that stays warm from one request to the next with the same interpreter and folder; one at a time."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, str] = ("", "")
+        self._guest: Guest | None = None
+
+    def __enter__(self) -> Guests:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def warm(self, request: Request) -> bool:
+        """Whether a guest for such a request stands ready."""
+        return self._guest is not None and self._key == (request.python, request.folder)
+
+    def guest(self, request: Request, say: Say) -> Guest:
+        """The warm guest, or a new one.
+
+        Raises:
+            SkillError: the interpreter cannot be started, or lacks torch, a GPU, or a Python that is new enough.
+        """
+        from cudagraph_skill.capture.host import Guest  # noqa: PLC0415 - for a run only
+
+        if self._guest is None or not self.warm(request):
+            self.close()
+            say(f"importing torch in {request.python}")
+            self._guest, self._key = Guest(request.python, request.folder), (request.python, request.folder)
+        return self._guest
+
+    def close(self) -> None:
+        """End the guest, and all that it started."""
+        guest, self._guest = self._guest, None
+        if guest is not None:
+            guest.close()
+
+
+def _never() -> bool:
+    return False
+
+
+class Ears(NamedTuple):
+    """Who listens to a run: `say` is told what is being done ("" when nothing is), `forward` what a program prints, as bytes.
+
+    `cancelled` is asked many times a second and ends the run with True.
+    """
+
+    say: Say
+    cancelled: Callable[[], bool] = _never
+    forward: Callable[[bytes], None] | None = None
+
+    def told(self, event: dict[str, Any]) -> None:
+        """Take an event of the guest."""
+        if event.get("event") == "progress":
+            self.say(str(event.get("said", "")))
+
+
+def examine(requests: Iterable[Request], guests: Guests, ears: Ears) -> Iterator[Examination]:
+    """Capture one after the other; each result comes as soon as it is there, and none once it was cancelled.
+
+    Raises:
+        SkillError: a target is not there, or the machine lacks something.
+    """
+    for request in requests:
+        try:
+            ended = _program(request, ears) if request.program else _callable(request, guests, ears)
+        finally:
+            ears.say("")
+        if ended.ended.get("how") == "cancelled":
+            return
+        shown_live = bool(request.program) and ears.forward is not None
+        yield examined(request, ended.result, ended.rungs, ended.ended, "" if shown_live else ended.output)
+
+
+def _program(request: Request, ears: Ears) -> Ended:
+    from cudagraph_skill.capture.host import run_program  # noqa: PLC0415 - for a run only
+
+    ears.say(f"running {shlex.join(request.program)}, to capture {request.target} in it")
+    return run_program(
+        request.python,
+        request.program,
+        request.folder,
+        deadline=request.deadline,
+        request=to_guest(request),
+        flags=request.flags,
+        memory=request.memory,
+        forward=ears.forward,
+        on_event=ears.told,
+        cancelled=ears.cancelled,
+    )
+
+
+def _callable(request: Request, guests: Guests, ears: Ears) -> Ended:
+    """What the guest answered; a warm one that has died since is replaced once."""
+    wire, warm = to_guest(request), guests.warm(request)
+    while True:
+        guest = guests.guest(request, ears.say)
+        ears.say(f"importing and capturing {request.target}")
+        try:
+            return guest.ask(wire, request.deadline, request.memory, ears.told, ears.cancelled)
+        except SkillError:
+            guests.close()
+            if not warm:
+                raise
+            warm = False
+
+
+def to_guest(request: Request) -> dict[str, Any]:
+    """A request as the guest reads it.
+
+    Raises:
+        SkillError: the target's file is not there.
+    """
+    wire: dict[str, Any] = {
+        "inputs": request.inputs,
+        "make": request.make,
+        "shapes": list(request.shapes),
+        "warmup": request.warmup,
+    }
+    if request.program:
+        live = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
+        return {**wire, **live, "shown": shlex.join(request.program)}
+    path, module, name = located(request.target)
+    return {**wire, "file": os.path.realpath(path) if path else "", "module": module, "name": name, "shown": path or module}
+
+
+def in_program(request: Request) -> str:
+    """The watched function as FILE:NAME or pkg.mod:NAME; a bare NAME is one of the script itself."""
+    if ":" in request.target:
+        return request.target
+    main = request.program[1] if request.program[0] == "-m" else request.program[0]
+    return f"{main}:{request.target}"
+
+
+def located(target: str) -> tuple[str, str, str]:
+    """File as the user wrote it, or dotted module, and the name in it.
+
+    Raises:
+        SkillError: the target names no file that is there and no module.
+    """
+    found = _MODULE.match(target)
+    if found and not found["module"].endswith(".py") and not Path(found["module"]).exists():
+        return "", found["module"], found["name"]
+    path, function = split(target)
+    if Path(path).is_dir():
+        raise SkillError(f"{target}: `--run` captures one callable: name it as FILE:FUNCTION")
+    if path.endswith(".ipynb"):
+        raise SkillError(
+            f"{target}: `--run` imports a Python file: save the notebook as one (`jupyter nbconvert --to script {path}`)"
+        )
+    return path, "", (function or "").replace("<locals>.", "")
+
+
+# A result -------------------------------------------------------------------------------------------------------------
+
+
+def examined(
+    request: Request,
+    result: dict[str, Any] | None,
+    rungs: Sequence[dict[str, Any]],
+    ended: dict[str, Any],
+    output: str = "",
+) -> Examination:
+    """What a guest reported, as nouns; where it ended without a result, what can be said of its end."""
+    steps = [_rung(each) for each in rungs]
+    found = result or _without_result(request, steps, ended)
+    shown = _Names(request)
+    target = _target(found, shown, request)
+    verdict = str(found.get("verdict", "lacking"))
+    spots = [each for each in found.get("spots") or () if isinstance(each, dict)]
+    findings, unconfirmed = _joined(verdict, spots, static_findings(target), shown, target)
+    return Examination(
+        verdict=verdict,
+        said=_sentence(verdict, str(found.get("said", "")), spots, shown),
+        findings=findings,
+        unconfirmed=unconfirmed,
+        rungs=steps,
+        graph=found.get("graph") or {},
+        rounds=found.get("rounds") or {},
+        machine=found.get("machine") or {},
+        notes=[
+            *map(str, found.get("notes") or ()),
+            *(_asides(spots, shown) if verdict in _CAPTURED else ()),
+            *_end(result, ended),
+        ],
+        target=target,
+        output=output,
+        command=eager_command(request),
+    )
+
+
+_CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
+
+
+def _sentence(verdict: str, said: str, spots: list[dict[str, Any]], shown: _Names) -> str:
+    """What the guest said, with paths as the user knows them; where eager code failed, with its line."""
+    where = [(str(each["path"]), int(each.get("line") or 0)) for each in spots if each.get("path")]
+    for path, _ in where:
+        said = said.replace(path, shown.of(path))
+    if verdict in _CAPTURED or not where or f":{where[0][1]}" in said:
+        return said
+    return f"{said} at {shown.of(where[0][0])}:{where[0][1]}"
+
+
+def _rung(event: dict[str, Any]) -> Rung:
+    return Rung(
+        str(event.get("name", "")), str(event.get("outcome", "")), str(event.get("said", "")), float(event.get("seconds") or 0)
+    )
+
+
+class _Names:
+    """Paths as the user knows them: as written, else relative to the current folder where below it."""
+
+    def __init__(self, request: Request) -> None:
+        self._written: dict[str, str] = {}
+        with suppress(SkillError):
+            path = "" if request.program else located(request.target)[0]
+            self._written = {os.path.realpath(path): path} if path else {}
+
+    def of(self, path: str) -> str:
+        real = os.path.realpath(path)
+        if real in self._written or not path or path.startswith("<"):
+            return self._written.get(real, path)
+        here = os.path.realpath(os.curdir) + os.sep
+        return real.removeprefix(here)
+
+
+def _target(found: dict[str, Any], shown: _Names, request: Request) -> Region:
+    said = found.get("target") or {}
+    if said.get("path"):
+        return Region(
+            shown.of(said["path"]), int(said.get("line") or 0), str(said.get("name", "")).replace("<locals>.", ""), "run"
+        )
+    name = request.target or shlex.join(request.program)
+    with suppress(SkillError):
+        path, module, function = ("", "", "") if request.program else located(request.target)
+        return Region(path, 0, function or path or name if not module else name, "run")
+    return Region("", 0, name, "run")
+
+
+def static_findings(target: Region) -> list[Finding]:
+    """What the static check says of the captured code; nothing where it cannot read it."""
+    if not target.path or not target.line:
+        return []
+    try:
+        report = check_paths([f"{target.path}:{target.name}"], settings(Path(target.path), Options()))
+    except Exception:  # noqa: BLE001 - what the run saw stands without it
+        return []
+    return report.findings
+
+
+def _joined(
+    verdict: str, spots: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
+) -> tuple[list[Finding], list[Finding]]:
+    """Findings, and what stays unconfirmed. Observed lines come first, and the one that the run stopped at first of all."""
+    serious = {kind: [each for each in static if hazard(each.id).severity == kind] for kind in ("error", "warning")}
+    if verdict not in ("capture_error", "silent_wrong"):
+        return [], [*serious["error"], *serious["warning"]]
+    fails = verdict == "capture_error"
+    wanted = sorted(
+        (each for each in spots if each.get("kind") in ("fails", "wrong")),
+        key=lambda each: (each["kind"] != ("fails" if fails else "wrong"), not each.get("first")),
+    )
+    observed = _once(_observed(each, serious, shown, target) for each in wanted)
+    lines = {_place(each) for each in observed}
+    errors, warnings = ([each for each in serious[kind] if _place(each) not in lines] for kind in ("error", "warning"))
+    return ([*observed, *errors], warnings) if fails else ([*observed, *warnings, *errors], [])
+
+
+def _once(found: Iterator[Finding]) -> list[Finding]:
+    return list({(_place(each), each.id): each for each in reversed(list(found))}.values())[::-1]
+
+
+def _place(each: Finding) -> tuple[str, int]:
+    return os.path.realpath(each.path), each.line
+
+
+def _observed(spot: dict[str, Any], serious: dict[str, list[Finding]], shown: _Names, target: Region) -> Finding:
+    """A line that the run showed, in the words of the static check where that knows it; without a line, the captured code."""
+    path, line = (shown.of(str(spot["path"])), int(spot.get("line") or 0)) if spot.get("path") else (target.path, target.line)
+    known = serious["error" if spot.get("kind") == "fails" else "warning"]
+    same = next((each for each in known if _place(each) == (os.path.realpath(path), line)), None)
+    via = tuple(map(str, spot.get("via") or ()))
+    if same is not None:
+        return same._replace(path=path, via=via or same.via, certain=True, observed=True)
+    text = _line(path, line)
+    column = len(text) - len(text.lstrip()) + 1 if text.strip() else 1
+    return Finding(path, line, column, hazard_of(spot, text), _message(spot, text), via, observed=True)
+
+
+def _line(path: str, line: int) -> str:
+    lines = lines_of(path)[0] if path and not path.startswith("<") else []
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def _message(spot: dict[str, Any], text: str) -> str:
+    """What was seen: the source line as subject of the guest's sentence, then the operation and its error."""
+    said, error = " ".join(str(spot.get("said", "")).split()), str(spot.get("error", "")).strip().split("\n")[0][:_LONG]
+    operation = plain(str(spot.get("op", "")))
+    code = " ".join(text.split()) if spot.get("path") else ""
+    subject = code if len(code) <= _QUOTED else f"{code[: _QUOTED - 1]}…"
+    seen = "; ".join(
+        each for each in (f"in {operation}" if operation and operation not in said else "", error) if each and each not in said
+    )
+    return f"{f'`{subject}` ' if subject else ''}{said or 'fails at capture'}{f' ({seen})' if seen else ''}"
+
+
+def _asides(spots: list[dict[str, Any]], shown: _Names) -> list[str]:
+    notes = []
+    for each in spots:
+        if each.get("kind") == "note":
+            path, line = shown.of(str(each.get("path", ""))), int(each.get("line") or 0)
+            notes.append(f"{path}:{line}: {_message(each, _line(path, line))}" if path else str(each.get("said", "")))
+    return notes
+
+
+# Ends without a result ------------------------------------------------------------------------------------------------
+
+_ELSEWHERE = re.compile("^<|site-packages|dist-packages|/lib/python3|/cudagraph_skill/")  # frames that are not the user's
+_PAST_EAGER = {"eager", "sync", "capture", "replay"}  # where one of these rungs was reached, eager calls had come back
+
+
+def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) -> dict[str, Any]:
+    """A result for a run that was killed, crashed or left: whether eager code or the graph is to blame, its rungs tell."""
+    how, detail = str(ended.get("how", "")), str(ended.get("detail", ""))
+    if how == "memory":
+        said = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
+        return {"verdict": "lacking", "said": said}
+    ends = {
+        "deadline": f"it had not come back after {request.deadline:g} s",
+        "signal": f"the process died of {detail or 'a signal'}",
+        "exit": f"the code ended its own process ({f'exit code {detail}' if detail.isdigit() else detail or 'exit'})",
+    }
+    if how not in ends:
+        return {"verdict": "lacking", "said": f"the run ended without a result ({detail or how or 'no reason given'})"}
+    came = [each.name for each in rungs if each.outcome == "ok"]
+    after = f" (done: {', '.join(came)})" if came else ""
+    longer = "; `--deadline` gives it longer" * (how == "deadline")
+    past_eager = any(each.name in _PAST_EAGER and each.outcome in ("ok", "differs") for each in rungs)
+    where = _stood(ended.get("stack") or (), _Names(request))
+    return {"verdict": "capture_error" if past_eager else "error_in_eager", "said": f"{ends[how]}{after}{where}{longer}"}
+
+
+def _stood(stack: Sequence[Any], shown: _Names) -> str:
+    """The innermost frame of the user's own, in words."""
+    own = [each for each in stack if not _ELSEWHERE.search(str(each[0]))]
+    return f"; it stood at {shown.of(own[-1][0])}:{own[-1][1]} in {own[-1][2]}" if own else ""
+
+
+def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
+    """What is worth a note about the end of a run that gave a result."""
+    notes = []
+    if result is not None and ended.get("how", "done") != "done":
+        notes.append(f"after the result the process ended by {ended.get('detail') or ended.get('how')}")
+    if left := int(ended.get("left_behind") or 0):
+        notes.append(f"processes that the code had started and left behind were ended: {left}")
+    return notes
+
+
+# Without a graph ------------------------------------------------------------------------------------------------------
+
+
+def eager_command(request: Request) -> str:
+    """A command that runs the same code without a graph; "" where that cannot be put in a line."""
+    if request.program:
+        return shlex.join([request.python, *request.flags, *request.program])
+    try:
+        path, module, name = located(request.target)
+    except SkillError:
+        return ""
+    code = f"import {module}" if module else _eager_code(path, name, request)
+    return shlex.join([request.python, "-c", code] if code else [request.python, path])
+
+
+def _eager_code(path: str, name: str, request: Request) -> str:
+    """Python that calls the function of a file in the current folder; "" where running the file is all that can be said."""
+    stem = Path(path).stem
+    if not stem.isidentifier() or Path(path).parent != Path() or "." in name:
+        return ""
+    if name and request.inputs.isidentifier() and not request.make:
+        return f"from {stem} import {name}, {request.inputs}; {name}(*{_call(path, request.inputs)})"
+    maker = request.make or ("" if name else "make")
+    if not maker.isidentifier() or _parameters(path, maker) is None:
+        return ""
+    return f'from {stem} import {maker}; made = {_call(path, maker)}; made["fn"](*made["inputs"]())'
+
+
+def _call(path: str, function: str) -> str:
+    return f'{function}("cuda")' if _parameters(path, function) else f"{function}()"
+
+
+def _parameters(path: str, function: str) -> int | None:
+    """How many positional parameters a function of a file has, None where the file has no such function."""
+    tree = read_source(path).tree
+    for each in tree.body if tree else ():
+        if isinstance(each, ast.FunctionDef) and each.name == function:
+            return len(each.args.posonlyargs) + len(each.args.args)
+    return None

@@ -1,0 +1,55 @@
+"""What a check finds: lines, corrections, captured regions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Edit(NamedTuple):
+    """A mechanical correction: the text from `first:column` up to `last:end` becomes `text`.
+
+    Lines are 1-based, columns 0-based in UTF-8 bytes, as in `ast`.
+    """
+
+    first: int
+    column: int
+    last: int
+    end: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """One line that breaks or poisons a capture; severity, reason and fix stand in references/hazards.md under `id`.
+
+    `path` is what the user named (a file that the region calls into: relative to the current folder where it lies below it),
+    `line` and `column` are 1-based, `message` says in one sentence what was seen, `via` is the way from the region to the line,
+    outermost call first ("train.py:31 in step"). `certain` is False where a run would have to decide; `observed` is True where
+    a run on the GPU has shown it.
+    """
+
+    path: str
+    line: int
+    column: int
+    id: str
+    message: str
+    via: tuple[str, ...] = ()
+    edit: Edit | None = None
+    certain: bool = True
+    observed: bool = False
+
+
+class Region(NamedTuple):
+    """Code that is captured: `how` is torch.cuda.graph, make_graphed_callables, reduce-overhead or named (by the user)."""
+
+    path: str
+    line: int
+    name: str
+    how: str
+
+
+class Report(NamedTuple):
+    """What reading the source found; `notes` say what was not read, and why."""
+
+    findings: list[Finding]
+    regions: list[Region]
+    notes: list[str]

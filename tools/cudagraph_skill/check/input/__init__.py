@@ -1,0 +1,1 @@
+"""Read the source that the user named."""

@@ -1,0 +1,114 @@
+"""Modules of the user's project: where an import leads, and their syntax trees, each read once."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.input.source import read_source
+from cudagraph_skill.check.interpreter.values import Instance, Scope, Value
+
+if TYPE_CHECKING:
+    from cudagraph_skill.check.input.source import Source
+
+_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+class Module(Value):
+    """One file, opened when it is needed, and the scope that running it fills; `name` is its dotted name, as far as known."""
+
+    __slots__ = ("name", "path", "place", "scope", "source", "started")
+
+    def __init__(self, name: str, place: Path, source: Source | None = None) -> None:
+        super().__init__()
+        self.source = source
+        self.place = place
+        self.path = source.path if source else str(place)
+        self.name = name
+        self.scope = Scope(0)
+        self.started = False
+
+    @property
+    def tree(self) -> ast.Module:
+        """The syntax tree; an empty one for a file that cannot be parsed."""
+        if self.source is None:
+            self.source = _parsed(self.place, _stamp(self.place))
+            self.path = self.source.path
+        return self.source.tree or ast.Module(body=[], type_ignores=[])
+
+
+@lru_cache(maxsize=400)
+def _parsed(path: Path, stamp: tuple[int, int]) -> Source:
+    """A file that others import: parsed once, however many files of a folder do, and again when its `stamp` is another."""
+    del stamp
+    return read_source(path)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Tells whether a file was written to since."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+class Project:
+    """The modules around one file. Packages of others, torch among them, are never opened."""
+
+    def __init__(self, source: Source) -> None:
+        self._known: dict[Path, Module] = {}
+        self.guessed: dict[ast.AST, Instance] = {}  # objects made up for classes that nobody makes one of
+        path = Path(source.path)
+        self.main = Module(path.stem, path, source)
+        self._roots: list[Path] = []
+        self._own = ""  # the only package that is opened, where the file lies among installed ones
+        if path.is_file():
+            path = path.resolve()
+            self._known[path] = self.main
+            self._place(path)
+
+    def _place(self, path: Path) -> None:
+        """Find the folders from which absolute imports of this file start, and the file's own dotted name."""
+        top = path.parent
+        while (top / "__init__.py").is_file() and top.parent != top:
+            top = top.parent
+        parts = path.relative_to(top).with_suffix("").parts
+        self.main.name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        self._own = parts[0] if top.name in _INSTALLED else ""
+        self._roots = [top]
+        if not self._own:
+            above = [each for each in (top, *top.parents[:4]) if any((each / mark).exists() for mark in _MARKERS)]
+            self._roots += [root for each in above[:1] for root in (each, each / "src") if root != top]
+
+    def sources(self) -> dict[str, Source]:
+        """The files that were opened so far, by the path that findings in them have."""
+        return {module.path: module.source for module in (self.main, *self._known.values()) if module.source is not None}
+
+    def modules(self) -> list[Module]:
+        """The modules that were met so far."""
+        return [self.main, *self._known.values()]
+
+    def find(self, name: str, importer: Module, level: int = 0) -> Module | None:
+        """The module that `from <dots><name> import …` in `importer` means; None for a package of others."""
+        if level:
+            package = importer.name.split(".")
+            is_package = Path(importer.path).name == "__init__.py"
+            base = package[: len(package) - level + is_package]
+            name = ".".join([*base, name] if name else base)
+        if not name or (self._own and name.split(".")[0] != self._own):
+            return None
+        for root in self._roots:
+            place = root.joinpath(*name.split("."))
+            for path in (place.with_suffix(".py"), place / "__init__.py"):
+                if path in self._known or path.is_file():
+                    return self._load(path, name)
+        return None
+
+    def _load(self, path: Path, name: str) -> Module:
+        if path not in self._known:
+            self._known[path] = Module(name, path)
+        return self._known[path]

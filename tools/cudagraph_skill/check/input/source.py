@@ -1,0 +1,286 @@
+"""A file, or pasted text, to a syntax tree with line numbers that hold: encodings, notebooks, newer syntax, suppressions.
+
+Whatever is wrong with the text ends as a sentence in `problem` or `notes`, never as an exception. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.check import hazards
+from cudagraph_skill.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cudagraph_skill.check.findings import Finding
+
+UNREAD = "could not be read as Python"  # stands in every `problem`
+_LARGEST = 16 << 20  # bytes; a notebook's pictures count too
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins like the mark of UTF-16, so it comes first
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_ALLOW = re.compile(r"(?:^#|[\s#])cg:(?:\s*([\w-]*))((?:\s|,).*)?$", re.IGNORECASE)
+_ID = r"CG\d+|[a-z][a-z0-9]*(?:-[a-z0-9]+)+"
+_IDS = re.compile(rf"[\s,]*((?:{_ID})(?:\s*,\s*(?:{_ID})|\s+CG\d+)*)", re.IGNORECASE)
+
+
+class Source(NamedTuple):
+    """What a file says, with plain line ends and no byte order mark: `tree` is None exactly where `problem` says why.
+
+    `cells` is empty, or has for each line of a notebook its cell and the line in it. `allows` has the ids that a comment allows
+    on a line; `notes` say what is wrong with such comments, and which cells were not read.
+    """
+
+    path: str
+    text: str
+    cells: list[tuple[int, int]]
+    tree: ast.Module | None
+    problem: str
+    allows: dict[int, frozenset[str]] = {}  # noqa: RUF012 - never changed
+    notes: tuple[str, ...] = ()
+
+    def place(self, line: int) -> str:
+        """`train.py:31`, or `train.ipynb:cell 3:2`."""
+        return f"{self.path}:{shown(self.cells, line)}"
+
+    def column(self, line: int, offset: int) -> int:
+        """The 1-based column, in characters, of a `col_offset` of the tree."""
+        lines = self.text.split("\n")
+        raw = lines[line - 1].encode("utf-8") if 0 < line <= len(lines) else b""
+        return len(raw[:offset].decode("utf-8", "replace")) + 1
+
+
+class Text(NamedTuple):
+    """Decoded source, before it is parsed: `encoding` and `mark` are what is needed to write it back."""
+
+    text: str
+    encoding: str
+    mark: bytes
+
+
+def shown(cells: list[tuple[int, int]], line: int) -> str:
+    """A line as people are told it: `31`, or in a notebook `cell 3:2`."""
+    if 0 < line <= len(cells):
+        return "cell {}:{}".format(*cells[line - 1])
+    return str(line)
+
+
+def read_source(path: str | Path, data: bytes | str | None = None) -> Source:
+    """The source at `path`, or `data` under that name. A `Path` is shown relative to the current folder if it lies below it."""
+    path = path if isinstance(path, str) else _near(path)
+    try:
+        text, cells, notes, problem = _text(path, _bytes(path) if data is None else data)
+    except OSError as error:
+        text, cells, notes, problem = "", [], [], f"{error.strerror}"
+    if problem:
+        return Source(path, text, cells, None, f"{path}: {UNREAD}: {problem}")
+    tree, fault = parsed(text)
+    if tree is None:
+        line, column, sentence = fault
+        return Source(path, text, cells, None, f"{path}:{shown(cells, line)}:{column}: {UNREAD}: {sentence}")
+    allows, more = _allowances(path, text, tree, cells) if "cg:" in text.lower() else ({}, [])
+    return Source(path, text, cells, tree, "", allows, (*(f"{path}: {note}" for note in notes), *more))
+
+
+def _bytes(path: str) -> bytes:
+    """A file's bytes, one more than are read at most."""
+    with open(path, "rb") as file:  # noqa: PTH123 - Path("") would be this folder
+        return file.read(_LARGEST + 1)
+
+
+def _near(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def lines_of(path: str, data: bytes | str | None = None) -> tuple[list[str], list[tuple[int, int]]]:
+    """The lines of a source and the cells they stand in, for showing them; none of a file that is gone."""
+    try:
+        text, cells, *_ = _text(path, _bytes(path) if data is None else data)
+    except OSError:
+        return [], []
+    return text.split("\n"), cells
+
+
+def allowed(source: Source, finding: Finding) -> bool:
+    """Whether a comment in the source allows this finding: `# cg: allow CG201 - reason`."""
+    return finding.id in source.allows.get(finding.line, ())
+
+
+def decoded(data: bytes) -> Text:
+    """Bytes of Python source to text, as Python does it, but never failing: what is no UTF-8 is read as Latin-1."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return Text(data[len(mark) :].decode(encoding, "replace"), encoding, mark)
+    for encoding in (*_cookie(data), "utf-8"):
+        try:
+            return Text(data.decode(encoding), encoding, b"")
+        except (LookupError, ValueError):  # an encoding that Python does not know, or the wrong one
+            continue
+    return Text(data.decode("latin-1"), "latin-1", b"")
+
+
+def _cookie(data: bytes) -> Iterator[str]:
+    """The encoding that a comment in the first two lines names (PEP 263)."""
+    for line in data[:1000].splitlines()[:2]:
+        if match := _COOKIE.match(line):
+            yield match[1].decode("ascii", "replace")
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            return
+
+
+def _text(path: str, data: bytes | str) -> tuple[str, list[tuple[int, int]], list[str], str]:
+    """Text with plain line ends, the cells of a notebook with what is wrong in them, and why it cannot be Python."""
+    if len(data) > _LARGEST:
+        return "", [], [], f"it has more than {_LARGEST >> 20} MiB"
+    text = decoded(data).text if isinstance(data, bytes) else data.removeprefix("\ufeff")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()  # no lone surrogates
+    if "\0" in text or len(_CONTROL.findall(text[:100_000])) > 0.02 * min(len(text), 100_000) + 8:
+        return "", [], [], _binary(text)
+    if not path.lower().endswith(".ipynb"):
+        return text, [], [], ""
+    from cudagraph_skill.check.input.notebook import joined  # noqa: PLC0415 - few files are notebooks
+
+    try:
+        found = joined(text, _fault)
+    except ValueError as error:
+        return "", [], [], f"it {error}"
+    if found.notes and not any(line.strip() and not line.startswith("# ") for line in found.text.split("\n")):
+        return "", found.places, [], found.notes[0]
+    return found.text, found.places, [f"{note}; this cell is left out" for note in found.notes], ""
+
+
+def _binary(text: str) -> str:
+    zeros = text.count("\0")
+    if zeros == 0 or zeros > 8 or len(_CONTROL.findall(text)) > zeros + 8:
+        return "it is binary data"
+    before = text[: text.index("\0")]
+    return f"a NUL byte stands at line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
+
+
+def parsed(text: str) -> tuple[ast.Module | None, tuple[int, int, str]]:
+    """The tree, or line, column and sentence of what stands against it."""
+    tree, fault = _parse(text)
+    if tree is not None or not fault[0]:
+        return tree, fault
+    from cudagraph_skill.check.input.newer_syntax import older  # noqa: PLC0415 - few files need it
+
+    again = older(text)
+    return (tree, fault) if again == text else _parse(again)
+
+
+def _fault(text: str) -> tuple[int, str] | None:
+    tree, (line, _, sentence) = parsed(text)
+    return None if tree else (line, sentence)
+
+
+def _parse(text: str) -> tuple[ast.Module | None, tuple[int, int, str]]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text), (0, 0, "")
+    except SyntaxError as error:
+        return None, (
+            error.lineno or 1,
+            max(error.offset or 1, 1),
+            printable((error.msg or "invalid syntax").partition(";")[0]),
+        )
+    except (RecursionError, MemoryError):
+        line, column = _deepest(text)
+        return None, (line, column, "the code is nested too deeply here")
+    except ValueError as error:
+        return None, (1, 1, printable(str(error).partition(";")[0]))
+
+
+def _deepest(text: str) -> tuple[int, int]:
+    """The place with the most open brackets; without brackets the longest line or the deepest indentation."""
+    depth = deepest = at = 0
+    for match in re.finditer(r"[()\[\]{}]", text):
+        depth += 1 if match[0] in "([{" else -1
+        if depth > deepest:
+            deepest, at = depth, match.start()
+    if deepest < 50:
+        lines = text.split("\n")
+        longest = max(range(len(lines)), key=lambda place: len(lines[place]))
+        return longest + 1, 1
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _allowances(
+    path: str, text: str, tree: ast.Module, cells: list[tuple[int, int]]
+) -> tuple[dict[int, frozenset[str]], list[str]]:
+    """The ids that comments allow, by line, and what is wrong with such comments."""
+    lines = text.split("\n")
+    headers = _headers(tree)
+    allows: dict[int, frozenset[str]] = {}
+    notes = []
+    for line, comment in _comments(text):
+        match = _ALLOW.search(comment)
+        if not match:
+            continue
+        ids, wrong = _named(match)
+        notes += [f"{path}:{shown(cells, line)}: {sentence}" for sentence in wrong]
+        target = line if lines[line - 1].split("#")[0].strip() else _next_code(lines, line)
+        for covered in headers.get(target, range(target, target + 1)):
+            allows[covered] = allows.get(covered, frozenset()) | ids
+    return allows, notes
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    from cudagraph_skill.check.input.tokens import pieces  # noqa: PLC0415 - few files have such comments
+
+    line = at = 0
+    for piece in pieces(text):
+        if not piece.quote:
+            line, at = line + text.count("\n", at, piece.start), piece.start
+            yield line + 1, text[piece.start : piece.end]
+
+
+def _next_code(lines: list[str], line: int) -> int:
+    """The line that a comment on a line of its own speaks of: the one below, other such comments left out."""
+    while line < len(lines) and lines[line].lstrip().startswith("#"):
+        line += 1
+    return line + 1
+
+
+def _headers(tree: ast.Module) -> dict[int, range]:
+    """For each line from the first decorator to the end of a signature: the lines of its function."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            whole = range(first, (node.end_lineno or node.lineno) + 1)
+            for line in range(first, max(node.body[0].lineno, node.lineno + 1)):
+                found[line] = whole
+    return found
+
+
+def _named(match: re.Match[str]) -> tuple[frozenset[str], list[str]]:
+    """The ids that a comment allows, and sentences about what it says that means nothing."""
+    if match[1].lower() != "allow":
+        return frozenset(), [f"`cg: {match[1]}` means nothing: write `# cg: allow CG201 - reason`"]
+    said = _IDS.match(match[2] or "")
+    if not said:
+        return frozenset(), ["`cg: allow` names no hazard and allows nothing: write `# cg: allow CG201 - reason`"]
+    known = _known()
+    words = re.findall(_ID, said[1], re.IGNORECASE)
+    wrong = [f"`cg: allow {word}`: there is no hazard {word}" for word in words if word.lower() not in known]
+    return frozenset(known[word.lower()] for word in words if word.lower() in known), wrong
+
+
+def _known() -> dict[str, str]:
+    """Ids by what a comment may call them: the id or the name."""
+    table = hazards.table()
+    return {**{each.id.lower(): each.id for each in table.values()}, **{each.name: each.id for each in table.values()}}

@@ -1,0 +1,157 @@
+"""What the user named to what is read: `FILE`, `FILE:FUNCTION`, folders; and one sentence where there is no such thing."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.check.input.settings import excluded
+from cudagraph_skill.check.input.source import read_source
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cudagraph_skill.check.input.settings import Options
+    from cudagraph_skill.check.input.source import Source
+
+    _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+_SUFFIXES = (".py", ".ipynb")
+_LISTED = 12  # names in a message
+
+
+class Target(NamedTuple):
+    """One file, and the function or class in it that is captured, where the user named one."""
+
+    path: str
+    function: str | None
+
+
+def split(target: str) -> Target:
+    """`FILE:FUNCTION` to its parts. The longest beginning that is there is the file: its name may have colons in it.
+
+    Raises:
+        SkillError: there is no such file.
+    """
+    if not target or "\0" in target:
+        raise SkillError("the name of the file is empty: give FILE, FILE:FUNCTION or a folder")
+    path, function = target, ""
+    while not _there(path):
+        path, colon, tail = path.rpartition(":")
+        function = f"{tail}:{function}" if function else tail
+        if not colon or not path:
+            raise _no_file(target)
+    if function and not all(part.isidentifier() or part in {"<locals>", "<lambda>"} for part in function.split(".")):
+        raise SkillError(f"{target}: after the colon stands `{function}`, which names no function: give FILE:FUNCTION")
+    if target.endswith(":") and path != target:
+        raise SkillError(f"{path}: after the colon stands no function: give FILE:FUNCTION")
+    if function and Path(path).is_dir():
+        raise SkillError(f"{target}: {path} is a folder; name the file that has `{function}`")
+    return Target(path, function or None)
+
+
+def expand(targets: list[str], options: Options) -> list[Target]:
+    """All files to read, each once, in the order of the targets and by name inside a folder.
+
+    Raises:
+        SkillError: a file is not there, or a folder has no Python in it.
+    """
+    found: dict[Target, None] = {}
+    for each in map(split, targets):
+        if Path(each.path).is_dir():
+            below = [Target(path, None) for path in _files(each.path, options)]
+            if not below:
+                raise SkillError(f"{each.path}: no Python file lies in this folder, those left out not counted")
+            found.update(dict.fromkeys(below))
+        else:
+            found[each] = None
+    return list(found)
+
+
+def _there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long for a name
+        return False
+
+
+def _no_file(target: str) -> SkillError:
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
+
+    path = Path(target[:4000].partition(":")[0])
+    try:
+        beside = [each for each in os.listdir(path.parent) if each.endswith(_SUFFIXES)]  # noqa: PTH208 - names are what is needed
+    except (OSError, ValueError):
+        beside = []
+    near = get_close_matches(path.name, beside, 1)
+    hint = f"did you mean {path.with_name(near[0])}?" if near else "give FILE, FILE:FUNCTION, a folder, or - for standard input"
+    return SkillError(f"{target[:300]}: there is no such file; {hint}")
+
+
+def _files(folder: str, options: Options) -> Iterator[str]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not excluded(Path(root, each), options))
+        for name in sorted(names):
+            if name.endswith(_SUFFIXES) and not excluded(Path(root, name), options):
+                yield os.path.join(root, name).removeprefix("./")  # noqa: PTH118 - otherwise as the user wrote it
+
+
+def names(tree: ast.Module) -> list[str]:
+    """Qualified names of all functions, methods and classes, without `<locals>`, in the order of the file."""
+    return list(dict.fromkeys(name for name, _ in _defined(tree)))
+
+
+def _defined(tree: ast.Module) -> Iterator[tuple[str, _Definition]]:
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, prefix = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield f"{prefix}{node.name}", node
+            prefix = f"{prefix}{node.name}."
+        waiting += [(child, prefix) for child in reversed(list(ast.iter_child_nodes(node))) if isinstance(child, _HOLDS)]
+
+
+_HOLDS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
+def at_line(path: str, line: int, function: str) -> str:
+    """What to check for a frame of a traceback: FILE:FUNCTION with the function's qualified name, as far as the file has it.
+
+    FILE alone for code outside of a function, and for a function that captures or replays, which is not itself captured.
+    """
+    last = function.rpartition(".")[2]
+    if not last.isidentifier():
+        return path
+    source = read_source(path) if Path(path).is_file() else None
+    if source is None or source.tree is None:
+        return f"{path}:{function}"
+    here = [(name, node) for name, node in _defined(source.tree) if name.rpartition(".")[2] == last]
+    here = [each for each in here if each[1].lineno <= line <= (each[1].end_lineno or 0)] or here
+    if len({name for name, _ in here}) != 1:
+        return path
+    name, node = here[-1]
+    text = "\n".join(source.text.split("\n")[node.lineno - 1 : node.end_lineno])
+    return path if drives_graph(text) else f"{path}:{name}"
+
+
+def drives_graph(text: str) -> bool:
+    """Whether a piece of source calls what captures or replays."""
+    calls = ("cuda.graph(", "make_graphed_callables(", "capture_begin(", "capture_end(", ".replay(")
+    return any(call in text for call in calls)
+
+
+def no_function(source: Source, function: str) -> SkillError:
+    """What to say when a file has no function of that name: near names, and what it has."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
+
+    known = names(source.tree) if source.tree else []
+    if not known:
+        return SkillError(f"{source.path} has no function `{function}`; it defines no function at all")
+    last = function.rpartition(".")[2]
+    near = [each for each in known if each.rpartition(".")[2] == last] or get_close_matches(function, known, 2)
+    hint = f"did you mean {' or '.join(f'`{each}`' for each in near[:2])}? " if near else ""
+    rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    return SkillError(f"{source.path} has no function `{function}`; {hint}it has: {', '.join(known[:_LISTED])}{rest}")

@@ -1,0 +1,1 @@
+"""Run Python code on abstract values."""

@@ -1,0 +1,1 @@
+"""Checks that run in the interpreter of the user."""

@@ -1,0 +1,204 @@
+"""Programs of `skill scaffold`, their receipts, and what `skill recommend` found, as text and JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.check.output import one_line
+from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cudagraph_skill.scaffold.file import Program
+    from cudagraph_skill.scaffold.receipt import Receipt
+    from cudagraph_skill.scaffold.recommend import Recommendation
+    from cudagraph_skill.text import Steps
+
+    Spell = Callable[[Options], str]  # the call that asks for a program
+
+_NAMED = re.compile(r"([\w-]+) \((?:high|medium|low) confidence\)")  # how a cause of `skill errors` opens
+_TAIL = 12  # lines of the program's own output that are shown
+
+
+# Programs -------------------------------------------------------------------------------------------------------------
+
+
+def listing(options: Mapping[str, str], next_step: str) -> str:
+    """All workflows, and `options` with what they mean, a line each."""
+    wide = max(map(len, [*WORKFLOWS, *options]))
+    return "\n".join(
+        [
+            "workflows, by name or number:",
+            *(f"  {each.number}  {name:{wide}}  {each.summary}" for name, each in WORKFLOWS.items()),
+            "options:",
+            *(f"   --{name:{wide}}  {meaning}" for name, meaning in options.items()),
+            f"next: {next_step}",
+        ]
+    )
+
+
+def listing_data(options: Mapping[str, str], next_step: str) -> dict[str, Any]:
+    """The same for programs."""
+    workflows = [{"number": each.number, "name": name, "summary": each.summary} for name, each in WORKFLOWS.items()]
+    return {"workflows": workflows, "options": dict(options), "next": next_step}
+
+
+def notes(program: Program, path: str = "") -> list[str]:
+    """What is to be said beside the text of a program."""
+    number = WORKFLOWS[program.options.workflow].number
+    what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
+    said = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
+    if "transformer-engine" in program.versions:
+        said.append("read in Transformer Engine's source, and never run by its authors: use `--verify`")
+    if program.unused:
+        said.append(one_line(f"left aside, since this program does not use it: {', '.join(program.unused)}"))
+    return said
+
+
+def program_data(program: Program, path: str, next_step: str) -> dict[str, Any]:
+    """A program for programs; its text is left out where it stands in a file."""
+    return {
+        "workflow": program.options.workflow,
+        "options": {name: value for name, value in program.options._asdict().items() if value and name != "workflow"},
+        "versions": program.versions,
+        "program": "" if path else program.text,
+        "path": path,
+        "notes": notes(program, path),
+        "next": next_step,
+    }
+
+
+# Receipts -------------------------------------------------------------------------------------------------------------
+
+
+def exit_code(receipt: Receipt) -> int:
+    """0 shown to be right, 1 a check failed."""
+    return 0 if receipt.verdict == "ok" else 1
+
+
+def text(receipt: Receipt, next_step: str, path: str = "") -> str:
+    """A receipt for people; `path` is where it was written."""
+    failed = receipt.verdict != "ok"
+    lines = [f"{'failed' if failed else 'verified'}: {receipt.file}: {receipt.said}"]
+    lines += [
+        f"  {name:8}  {_figures(found)}"
+        for name, found in receipt.report.items()
+        if isinstance(found, dict) and name != "timing"
+    ]
+    lines += _timing(receipt.report.get("timing", {}))
+    lines += [f"note: {each}" for each in receipt.report.get("notes", ())]
+    lines += [f"{name}: {said}" for name, said in (("cause", receipt.cause), ("fallback", receipt.fallback)) if said]
+    if failed and receipt.log.strip():
+        lines += [
+            "output of the program, its last lines:",
+            *(f"  | {line}" for line in receipt.log.rstrip().split("\n")[-_TAIL:]),
+        ]
+    if receipt.machine:
+        lines.append(f"machine: {_machine(receipt.machine)}")
+    if path:
+        lines.append(f"receipt: {path}")
+    return "\n".join([*map(one_line, lines), f"next: {next_step}"])
+
+
+def data(receipt: Receipt, next_step: str, path: str = "") -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        **receipt._asdict(),
+        "report": dict(receipt.report),
+        "machine": dict(receipt.machine),
+        "receipt": path,
+        "next": next_step,
+    }
+
+
+def next_step(receipt: Receipt, steps: Steps) -> str:
+    """One command to paste."""
+    if receipt.verdict == "ok":
+        return steps.read("SKILL.md#output-formats-and-metrics")
+    named = _NAMED.match(receipt.cause)
+    return steps.explain(named[1]) if named else steps.check(receipt.file)
+
+
+def _figures(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_number(value)}" for name, value in found.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _timing(found: Any) -> list[str]:
+    """A line for each way that was timed, and how much faster it is than the first."""
+    if not isinstance(found, dict):
+        return []
+    lines = []
+    base = None
+    for way, figures in found.items():
+        if not _is_spread(figures):
+            continue
+        median, low, high = figures
+        base = base or median
+        faster = f", {base / median:.2f}x" if median and base != median else ""
+        lines.append(f"  timing    {way} {median:g} us (p10 {low:g}, p90 {high:g}){faster}")
+    return lines
+
+
+def _is_spread(figures: Any) -> bool:
+    return isinstance(figures, list | tuple) and len(figures) == 3 and all(isinstance(each, int | float) for each in figures)
+
+
+def _machine(machine: Mapping[str, str]) -> str:
+    names = {
+        "gpu": "",
+        "gpus": "GPUs ",
+        "driver": "driver ",
+        "torch": "torch ",
+        "cuda": "CUDA ",
+        "python": "Python ",
+        "date": "",
+    }
+    return ", ".join(f"{name}{machine[key]}" for key, name in names.items() if machine.get(key))
+
+
+# Recommendations ------------------------------------------------------------------------------------------------------
+
+
+def recommendation(found: Recommendation, spell: Spell) -> str:
+    """What to begin with and why, what else there is, and the command."""
+    lines = [f"{_name(found.options)}: {WORKFLOWS[found.options.workflow].summary}", f"why: {found.why}"]
+    lines += [f"note: {each}" for each in found.notes]
+    if found.instead:
+        lines.append("instead:")
+        lines += [f"  {spell(each.options)}  ({each.when})" for each in found.instead]
+    if found.questions:
+        wide = max(map(len, found.questions))
+        lines.append("what decides:")
+        lines += [f"  {option:{wide}}  {asks}" for option, asks in found.questions.items()]
+    return "\n".join([*lines, f"next: {spell(found.options)}"])
+
+
+def recommendation_data(found: Recommendation, spell: Spell) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "workflow": found.options.workflow,
+        "number": WORKFLOWS[found.options.workflow].number,
+        "why": found.why,
+        "notes": list(found.notes),
+        "instead": [
+            {"when": each.when, "workflow": each.options.workflow, "command": spell(each.options)} for each in found.instead
+        ],
+        "questions": [{"option": option, "asks": asks} for option, asks in found.questions.items()],
+        "next": spell(found.options),
+    }
+
+
+def _name(options: Options) -> str:
+    return f"workflow {WORKFLOWS[options.workflow].number}, {options.workflow}"
+
+
+def as_json(found: Mapping[str, Any]) -> str:
+    """One line."""
+    return json.dumps(found, ensure_ascii=False)

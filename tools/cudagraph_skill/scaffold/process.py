@@ -1,0 +1,169 @@
+"""One command under a deadline, what it reports, and nothing of it left behind; in our process, without torch."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudagraph_skill.capture.guest.processes import descendants, signal_name
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.scaffold.guest.verify import STACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+CANCELLED = "was cancelled"
+TAIL = 1 << 16  # bytes of the output that are kept
+_LOOK = 0.05  # seconds between two looks at the process
+_STACK_SECONDS = 0.5  # that a process has to write its stack before it is killed
+_GIVE_UP = 5.0  # seconds after which a process that SIGKILL does not end is left: it hangs in the driver
+_MARK = "CUDAGRAPH_SKILL_TREE"  # stands in the environment of all that the command starts, also of what detaches itself
+
+
+class Run(NamedTuple):
+    """The events in order; `ended`: "" for exit code 0, else how it ended, as "ended with SIGSEGV"; the output's tail."""
+
+    events: list[dict[str, Any]]
+    ended: str
+    output: str
+
+
+def run(  # noqa: PLR0913 - as capture.host.run_program
+    command: Sequence[str],
+    report: Path,
+    *,
+    deadline: float,
+    environment: Mapping[str, str] | None = None,
+    on_event: Callable[[dict[str, Any]], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Run:
+    """Run a command that appends events to `report`, a line of JSON each; `cancelled` is asked every 0.05 s.
+
+    `environment` is added to that of this process.
+
+    Time between its events "waits" and "goes on" does not count. At the end, however that
+    comes, all of its processes are killed.
+
+    Raises:
+        SkillError: it cannot be started (exit code 3).
+    """
+    report.touch()
+    mark = uuid.uuid4().hex
+    process = _start(command, {**(environment or {}), _MARK: mark})
+    try:
+        with report.open("rb") as lines:
+            watched = _Watched(process, mark, lines, on_event or (lambda _: None))
+            ended = watched.until(deadline, cancelled or (lambda: False))
+            return Run(watched.events, ended, watched.tail.decode("utf-8", "replace"))
+    finally:
+        _kill(process.pid, mark)
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait()
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start it in a session of its own, so that Ctrl-C reaches only us."""
+    if sys.platform != "linux":
+        raise SkillError(f"running a program on the GPU needs Linux, and this is {sys.platform}", 3)
+    try:
+        return subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SkillError(f"{command[0]}: {error.strerror}; name the Python that has torch with `--python`", 3) from None
+
+
+class _Watched:
+    """A process with what it has reported and printed."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], mark: str, lines: Any, on_event: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.tail = bytearray()
+        self._process, self._mark, self._lines, self._on_event = process, mark, lines, on_event
+        self._unfinished = b""
+        assert process.stdout is not None
+        self._output = process.stdout.fileno()
+        os.set_blocking(self._output, False)
+
+    def until(self, deadline: float, cancelled: Callable[[], bool]) -> str:
+        """Wait for its end, or for a reason to end it, which is returned; "" for exit code 0."""
+        left, last = deadline, time.monotonic()
+        while True:
+            running = self._process.poll() is None  # asked first: what it wrote before its end is read below
+            self._listen(_LOOK if running else 0)
+            if not running:
+                code = self._process.returncode
+                return f"ended with {signal_name(-code) if code < 0 else f'exit code {code}'}" if code else ""
+            now = time.monotonic()
+            left, last = left - (0 if self._waits() else now - last), now
+            if cancelled():
+                return CANCELLED
+            if left <= 0:
+                self._ask_for_stack()
+                return f"did not end within {deadline:g} s"
+
+    def _listen(self, seconds: float) -> None:
+        """Take what comes within so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            ready = select.select([self._output], [], [], max(0, end - time.monotonic()))[0]
+            data = os.read(self._output, TAIL) if ready else b""
+            self.tail += data
+            del self.tail[:-TAIL]
+            if ready and not data and seconds:
+                time.sleep(max(0, end - time.monotonic()))  # it closed its output, which select reports at once and for ever
+            if not data or time.monotonic() > end + seconds:
+                break
+        *lines, self._unfinished = (self._unfinished + self._lines.read()).split(b"\n")
+        for event in map(json.loads, lines):
+            self.events.append(event)
+            self._on_event(event)
+
+    def _waits(self) -> bool:
+        return bool(self.events) and self.events[-1]["event"] == "waits"
+
+    def _ask_for_stack(self) -> None:
+        """Have the process that began last write into its output where it is."""
+        pids = [each["pid"] for each in self.events if each["event"] == "started"]
+        with contextlib.suppress(OSError):
+            if pids and pids[-1] in marked(self._mark):
+                os.kill(pids[-1], STACK)
+                self._listen(_STACK_SECONDS)
+
+
+def _kill(top: int, mark: str) -> None:
+    """Kill a process, all below it and all that have its mark, until there are none."""
+    give_up = time.monotonic() + _GIVE_UP
+    while (found := {*marked(mark), *descendants(top)}) and time.monotonic() < give_up:
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes that were started with this mark in their environment; a zombie has none."""
+    wanted, found = f"{_MARK}={mark}".encode(), []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+    return found
