@@ -557,6 +557,7 @@ KINDS: dict[str, Callable[[Random], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_program_is_too_strange(kind: str) -> None:
     @EXAMPLES
