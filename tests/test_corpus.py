@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.corpus import load
+from cudagraph_skill.corpus import load, questions
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
 
@@ -50,6 +50,20 @@ def test_the_comment_under_a_heading_is_read_and_not_shown() -> None:
     assert one.errors == ("it", "broke")
     assert one.sources == ('torch@2.13 a.py "b c"',)
     assert one.text == "text"
+
+
+def test_questions_of_a_file_are_added_to_their_sections() -> None:
+    asked = b'# two\nask: why so\nask: how\ntell: 5 it & broke\nsource: torch@2.13 a.py "b: c"\n'
+    one, two = load.sections([load.Document("file.md", b"# One\na\n\n# Two\n<!-- errors: it broke -->\nb\n", asked)])
+    assert one.asks == one.tells == one.sources == ()
+    assert (two.asks, two.tells) == (("why so", "how"), ("5 it & broke",))
+    assert (two.errors, two.sources) == (("it broke",), ('torch@2.13 a.py "b: c"',))
+
+
+@pytest.mark.parametrize("text", ["ask: before any anchor", "# a\nask:", "# a\nwhy so", "# a\nask: b\n\n# a\nask: c", "## a"])
+def test_a_line_of_questions_that_is_none_is_named(text: str) -> None:
+    with pytest.raises(SkillError, match=r"a\.txt:\d+: expected"):
+        questions.parse(text, "a.txt")
 
 
 def test_an_open_comment_hides_nothing() -> None:
@@ -149,3 +163,4 @@ def test_the_digest_changes_with_any_byte() -> None:
     one, two = load.Document("a.md", b"x"), load.Document("a.md", b"y")
     assert load.digest([one]) != load.digest([two])
     assert load.digest([one, two]) != load.digest([two, one])
+    assert load.digest([one]) != load.digest([one._replace(asked=b"x")])

@@ -96,6 +96,7 @@ def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]
     expected = {f"cudagraph_skill/_skill/{name}" for name in ("SKILL.md", "card.yaml")}
     expected |= {f"cudagraph_skill/_skill/{path.relative_to(ROOT)}" for path in LAUNCHERS}
     expected |= {f"cudagraph_skill/_skill/references/{path.name}" for path in (ROOT / "references").glob("*.md")}
+    expected |= {f"cudagraph_skill/_skill/questions/{path.name}" for path in (ROOT / "questions").glob("*.txt")}
     for base in ("tools", "server"):
         for package in _packages_on_disk():
             folder = ROOT / base / package.replace(".", "/")

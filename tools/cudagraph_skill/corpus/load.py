@@ -1,13 +1,11 @@
-"""Markdown files to sections: one heading, the text below it, and the index comment that belongs to it.
+"""Markdown files to sections: one heading, the text below it, and what is indexed with it.
 
-The comment right under a heading does not show in a rendered page. It holds fields, each starting on its own line, with
-values separated by ` | `:
+What does not show in a rendered page is in two places. The comment right under a heading holds the messages of an error that
+lead there, separated by ` | `; question forms, clues and sources are in the reference's own file of `questions/`:
 
-    <!-- asks: a question that this section answers | another form of it
-         errors: verbatim text of an error that leads here | its number | its enum name
-         tells: 3 words of a log that speak for this cause | -2 words that speak against it
-         source: torch@2.13 torch/cuda/graphs.py "a phrase that stands there" -->
+    <!-- errors: verbatim text of an error that leads here | its number | its enum name -->
 
+A user's Markdown has no such file; there the comment may also hold `asks:`, `tells:` and `source:`, each on its own line.
 `entries` says what `errors` and `tells` mean to the look-up of a log.
 """
 
@@ -18,6 +16,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.corpus import questions
 from cudagraph_skill.corpus.section import Section
 from cudagraph_skill.errors import SkillError
 
@@ -29,10 +28,11 @@ _MAX_FILE_BYTES = 8 * 1024 * 1024  # a Markdown file larger than this is a data 
 
 
 class Document(NamedTuple):
-    """A Markdown file before it is cut: `shown` is the path that answers print."""
+    """A Markdown file before it is cut: `shown` is the path that answers print, `asked` its file of `questions/`."""
 
     shown: str
     data: bytes
+    asked: bytes = b""
 
 
 def documents(root: Path, extra: Path | None = None) -> list[Document]:
@@ -42,10 +42,15 @@ def documents(root: Path, extra: Path | None = None) -> list[Document]:
         SkillError: `extra` is no folder that can be read, or holds no Markdown.
     """
     own = [root / "SKILL.md", *sorted((root / "references").glob("*.md"))]
-    found = [Document(path.relative_to(root).as_posix(), path.read_bytes()) for path in own]
+    found = [Document(path.relative_to(root).as_posix(), path.read_bytes(), _asked(root, path)) for path in own]
     if extra is not None:
         found += _users_documents(extra)
     return found
+
+
+def _asked(root: Path, reference: Path) -> bytes:
+    path = questions.path_of(root, reference)
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _users_documents(folder: Path) -> list[Document]:
@@ -69,8 +74,9 @@ def digest(docs: list[Document]) -> str:
     """A name for exactly this content, 20 hexadecimal digits."""
     state = hashlib.blake2b(digest_size=10)
     for doc in docs:
-        state.update(f"{doc.shown}\0{len(doc.data)}\0".encode(errors="surrogateescape"))
+        state.update(f"{doc.shown}\0{len(doc.data)}\0{len(doc.asked)}\0".encode(errors="surrogateescape"))
         state.update(doc.data)
+        state.update(doc.asked)
     return state.hexdigest()
 
 
@@ -87,8 +93,17 @@ def sections(docs: list[Document], say: Callable[[str], None] = lambda _: None) 
             say(f"{doc.shown}: byte {error.start} is not UTF-8; such bytes are shown as \N{REPLACEMENT CHARACTER}")
             text = doc.data.decode("utf-8", "replace")
         title, start = _front_matter(doc.shown, text, say)
-        found += _cut(doc.shown, text, title, start)
+        asked = questions.parse(doc.asked.decode(), doc.shown)
+        found += (_with_questions(section, asked.get(section.anchor, {})) for section in _cut(doc.shown, text, title, start))
     return found
+
+
+def _with_questions(section: Section, forms: questions.Forms) -> Section:
+    return section._replace(
+        asks=(*section.asks, *forms.get("ask", ())),
+        tells=(*section.tells, *forms.get("tell", ())),
+        sources=(*section.sources, *forms.get("source", ())),
+    )
 
 
 def _front_matter(shown: str, text: str, say: Callable[[str], None]) -> tuple[str, int]:

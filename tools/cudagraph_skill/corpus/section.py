@@ -10,7 +10,8 @@ class Section(NamedTuple):
 
     `path` is what a reader opens (relative to the skill's root, or as the user named it), `anchor` the GitHub-style slug,
     `headings` the path of headings down to this one, `first` and `last` its 1-based lines, `text` the Markdown without
-    comments and without the heading line. `asks`, `errors`, `tells` and `sources` come from the comment under the heading.
+    comments and without the heading line. `errors` comes from the comment under the heading; `asks`, `tells` and `sources`
+    come from the file's questions.
     """
 
     path: str

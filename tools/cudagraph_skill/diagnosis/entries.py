@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.corpus.section import Section
 
-FORMAT = 7  # raise it when the table's form changes: older ones are then made again
+FORMAT = 8  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
 _KEPT = 8  # tables in the cache folder, for checkouts and versions that take turns
