@@ -88,7 +88,7 @@ def test_clean_code_is_exit_0_and_its_next_command_works(skill: Skill, capsys: p
     Path("train.py").write_text(CLEAN)
     code, out, err = skill("train.py", "--function", "step")
     assert (code, err) == (0, "")
-    assert out.startswith("step: nothing found that breaks a capture")
+    assert out.startswith("step: no errors, no warnings")
     assert cli.main(["read", out.split()[-1].strip("'")]) == 0
     assert "torch" in capsys.readouterr()[0]
 
@@ -110,9 +110,9 @@ def test_source_comes_from_standard_input(arguments: tuple[str, ...], skill: Ski
         (["nowhere.py"], "nowhere.py: there is no such file"),
         (["trian.py:step"], "did you mean train.py?"),
         (["train.py:stop"], "did you mean `step`? it has: step"),
-        (["train.py:"], "after the colon stands no function"),
-        (["train.py:3"], "after the colon stands `3`, which names no function"),
-        (["empty"], "no Python file lies in this folder"),
+        (["train.py:"], "no function follows the colon"),
+        (["train.py:3"], "`3` after the colon is not a function name"),
+        (["empty"], "this folder has no Python file"),
         (["empty:step"], "empty is a folder"),
         (["x" * 5000], "there is no such file"),
         ([""], "the name of the file is empty"),
@@ -121,7 +121,7 @@ def test_source_comes_from_standard_input(arguments: tuple[str, ...], skill: Ski
         (["-", "train.py"], "no file may stand beside it"),
         (["-", "--fix"], "--fix changes files"),
         (["train.py", "--fix", "--diff"], "not allowed with"),
-        (["train.py", "--select", "E501"], "--select: `E501` is no hazard"),
+        (["train.py", "--select", "E501"], "--select: `E501` is not a hazard"),
         (["train.py", "--output-format", "xml"], "invalid choice"),
         (["train.py", "--jsn"], "did you mean --json"),
     ],
@@ -200,7 +200,7 @@ def test_fix_shows_the_diff_changes_the_file_and_reports_what_is_left(skill: Ski
     code, out, err = skill("train.py:step", "--fix")
     assert code == 0
     assert "+    y = x" in out
-    assert "step: nothing found" in out
+    assert "step: no errors, no warnings" in out
     assert err == "corrected 1 place in train.py\n"
     assert Path("train.py").read_text() == STEP.replace(".item()", "")
     code, out, err = skill("train.py:step", "--fix")
@@ -220,7 +220,7 @@ def test_a_launcher_reads_a_file_without_any_package_installed(tmp_path: Path) -
     launcher = ROOT / "tools" / "check.py"
     done = subprocess.run([sys.executable, "-S", launcher, f"{path}:step"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("step: nothing found that breaks a capture")
+    assert done.stdout.startswith("step: no errors, no warnings")
     assert f"next: python {ROOT}/tools/read.py " in done.stdout
 
 

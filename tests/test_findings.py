@@ -68,22 +68,21 @@ def _report(*found: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple
             _report(KEPT),
             "clean",
             0,
-            "step: nothing found that breaks a capture; 1 line only costs time or is worth knowing; "
-            "now compare replay with eager",
+            "step: no errors, no warnings, 1 note. Next: verify replay against eager.",
             f"skill read {output.COMPARE}",
         ),
         (
             _report(regions=(STEP, Region("train.py", 7, "<module>", "torch.cuda.graph"))),
             "clean",
             0,
-            "2 captured regions (step, train.py:7): nothing found that breaks a capture; now compare replay with eager",
+            "2 captured regions (step, train.py:7): no errors, no warnings. Next: verify replay against eager.",
             f"skill read {output.COMPARE}",
         ),
         (
             _report(regions=()),
             "nothing",
             0,
-            "no captured region found: name the captured function as FILE:FUNCTION, or check every forward with --all",
+            "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all",
             "skill check FILE:FUNCTION",
         ),
         (
@@ -114,7 +113,7 @@ def test_a_named_file_that_was_not_read_is_no_success() -> None:
 
 def test_full_shows_line_caret_reason_fix_and_way() -> None:
     assert output.written(_report(ITEM, FROZEN), "full", READER).split("\n\n")[:-1] == [
-        "train.py:2:5: CG101 warning `self.t` is a constant in the graph (as far as the source shows; a run decides)\n"
+        "train.py:2:5: CG101 warning `self.t` is a constant in the graph (likely; only a run can tell)\n"
         "  2 |     self.t += 1\n"
         "    |     ^\n"
         "  why: The number is a constant in the graph.\n"
@@ -296,7 +295,7 @@ def test_the_diff_is_one_that_patch_applies(tmp_path: Path) -> None:
         ("a.py", b"a = 1\n", Edit(1, 4, 1, 5, "("), "would not be Python"),
         ("a.py", b"a = 1\n", Edit(7, 4, 7, 5, "2"), "no line 7"),
         ("a.py", b"# coding: latin-1\na = 1\n", Edit(2, 4, 2, 5, "'\N{SNOWMAN}'"), "letters that latin-1 lacks"),
-        ("a.py", codecs.BOM_UTF8 + b"a = '\xff'\nb = 1\n", Edit(2, 4, 2, 5, "2"), "not wholly utf-8"),
+        ("a.py", codecs.BOM_UTF8 + b"a = '\xff'\nb = 1\n", Edit(2, 4, 2, 5, "2"), "not valid utf-8"),
         ("none.py", None, Edit(1, 0, 1, 1, "x"), "No such file"),
     ],
 )
@@ -318,6 +317,6 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path.write_text("a = 1\n")
     (made,) = fixes.patches(_report(Finding(str(path), 1, 1, "CG201", "x", edit=Edit(1, 4, 1, 5, "2"))), [])
     path.write_text("a = 3\n")
-    with pytest.raises(SkillError, match="by someone else meanwhile"):
+    with pytest.raises(SkillError, match="it changed after it was read"):
         fixes.apply(made)
     assert path.read_text() == "a = 3\n"

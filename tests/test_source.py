@@ -391,9 +391,9 @@ def test_without_settings_everything_is_reported(tmp_path: Path) -> None:
         ("selct = []", "has the key `selct`"),
         ('select = "CG1"', "`select` must be a list of strings"),
         ("ignore = [1]", "`ignore` must be a list of strings"),
-        ('select = ["E501"]', "`E501` is no hazard"),
-        ('select = ["CG9"]', "`CG9` is no hazard"),
-        ("select = [", "no TOML"),
+        ('select = ["E501"]', "`E501` is not a hazard"),
+        ('select = ["CG9"]', "`CG9` is not a hazard"),
+        ("select = [", "not valid TOML"),
     ],
 )
 def test_wrong_settings_name_file_and_key(table: str, says: str, tmp_path: Path) -> None:

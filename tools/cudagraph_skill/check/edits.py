@@ -1,4 +1,4 @@
-"""Mechanical corrections of a call: a keyword set, a number made on the GPU instead of copied there."""
+"""Make edits of a call: set a keyword, or create a number on the GPU instead of copying it there."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from cudagraph_skill.check.findings import Edit
 
 
 def keyword(call: ast.AST | None, name: str, value: str) -> Edit | None:
-    """Give a call `name=value`, in place of another value for the same name; None for what is no call with its own arguments."""
-    if not isinstance(call, ast.Call) or any(each.arg is None for each in call.keywords):
+    """Set `name=value` in a call, in place of another value for that name; None if `call` has no arguments of its own."""
+    if not isinstance(call, ast.Call) or any(argument.arg is None for argument in call.keywords):
         return None
-    for each in call.keywords:
-        if each.arg == name:
-            return _replace(each.value, value)
-    given = [*call.args, *(each.value for each in call.keywords)]
+    for argument in call.keywords:
+        if argument.arg == name:
+            return _replace(argument.value, value)
+    given = [*call.args, *(argument.value for argument in call.keywords)]
     if not given:
         line, column = call.end_lineno or call.lineno, (call.end_col_offset or 1) - 1
         return Edit(line, column, line, column, f"{name}={value}")
-    last = max(given, key=lambda each: (each.end_lineno or 0, each.end_col_offset or 0))
+    last = max(given, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
     if isinstance(last, ast.GeneratorExp) and len(given) == 1:
-        return None  # its brackets may be the call's own
+        return None  # its parentheses may be the call's own
     line, column = last.end_lineno or last.lineno, last.end_col_offset or 0
     return Edit(line, column, line, column, f", {name}={value}")
 
 
 def made_on_gpu(call: ast.AST) -> Edit | None:
-    """`torch.tensor(3.0, device=…)` to `torch.full((), 3.0, device=…)`, which launches a fill and copies nothing."""
+    """Change `torch.tensor(3.0, device=…)` to `torch.full((), 3.0, device=…)`, which fills on the GPU and copies nothing."""
     if (
         not isinstance(call, ast.Call)
         or not isinstance(call.func, ast.Attribute)
@@ -34,10 +34,10 @@ def made_on_gpu(call: ast.AST) -> Edit | None:
         or len(call.args) != 1
     ):
         return None
-    first, name = call.args[0], call.func
-    if isinstance(first, ast.Starred) or name.end_lineno != first.lineno:
+    argument, name = call.args[0], call.func
+    if isinstance(argument, ast.Starred) or name.end_lineno != argument.lineno:
         return None
-    return Edit(first.lineno, (name.end_col_offset or 0) - len("tensor"), first.lineno, first.col_offset, "full((), ")
+    return Edit(argument.lineno, (name.end_col_offset or 0) - len("tensor"), argument.lineno, argument.col_offset, "full((), ")
 
 
 def _replace(node: ast.expr, text: str) -> Edit:

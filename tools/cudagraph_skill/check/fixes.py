@@ -1,4 +1,4 @@
-"""Mechanical corrections: the edits that findings carry, as a diff and, if asked for, in the files.
+"""Apply the automatic fixes of findings: as a diff or in place.
 
 A file is replaced as a whole or not at all, keeps its encoding, line ends and permissions, and is left alone where it changed
 since it was read or where the result would not parse.
@@ -25,7 +25,7 @@ _OTHERS = ("site-packages", "dist-packages")  # code that is not the user's own
 
 
 class Patch(NamedTuple):
-    """One file before and after; `edits` says how many places change, `left` how many wait since they overlap with another."""
+    """Hold one file before and after: `edits` places change, `left` overlap with another edit and wait."""
 
     path: str
     before: bytes
@@ -35,29 +35,29 @@ class Patch(NamedTuple):
 
 
 def patches(report: Report, notes: list[str], pasted: dict[str, bytes] | None = None) -> list[Patch]:
-    """What the findings of a report would change, file by file; `notes` is told what is not changed, and why."""
+    """Return the changes that the findings of a report carry, by file; append what is not changed, and why, to `notes`."""
     by_path: dict[str, dict[Edit, None]] = {}
     for finding in report.findings:
         if finding.edit:
             by_path.setdefault(finding.path, {})[finding.edit] = None
-    found = []
+    patched = []
     for path, edits in by_path.items():
         try:
             data = (pasted or {}).get(path)
-            found.append(_patch(path, Path(path).read_bytes() if data is None else data, edits))
+            patched.append(_patch(path, Path(path).read_bytes() if data is None else data, edits))
         except SkillError as error:
             notes.append(str(error))
         except OSError as error:
             notes.append(f"{path}: not changed: {error.strerror}")
-    return found
+    return patched
 
 
-def diff(each: Patch) -> str:
-    """A unified diff that `patch -p1` understands, without what steers a terminal."""
+def diff(patch: Patch) -> str:
+    """Return a unified diff for `patch -p1`, with control characters escaped."""
     from difflib import unified_diff  # noqa: PLC0415 - for --diff and --fix only
 
-    before, after = ([_shown(line) for line in _lines(decoded(data).text)] for data in (each.before, each.after))
-    name = each.path.lstrip("/")
+    before, after = ([_shown(line) for line in _lines(decoded(data).text)] for data in (patch.before, patch.after))
+    name = patch.path.lstrip("/")
     return "\n".join(unified_diff(before, after, f"a/{name}", f"b/{name}", lineterm=""))
 
 
@@ -67,22 +67,22 @@ def _shown(line: str) -> str:
     return "\t".join(map(printable, body.split("\t"))) + end
 
 
-def apply(each: Patch) -> None:
-    """Replace the file, if it still is what was read.
+def apply(patch: Patch) -> None:
+    """Replace the file, unless it has changed since it was read.
 
     Raises:
-        SkillError: it is not, or it cannot be written.
+        SkillError: the file has changed, or cannot be written.
     """
-    path = Path(os.path.realpath(each.path))  # a link stays a link
+    path = Path(os.path.realpath(patch.path))  # a link stays a link
     try:
-        if path.read_bytes() != each.before:
-            raise SkillError(f"{each.path}: not changed: it was written by someone else meanwhile; check again")
+        if path.read_bytes() != patch.before:
+            raise SkillError(f"{patch.path}: not changed: it changed after it was read; check again")
         if not os.access(path, os.W_OK):
-            raise SkillError(f"{each.path}: not changed: it is write-protected")
+            raise SkillError(f"{patch.path}: not changed: it is write-protected")
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(each.after)
+                file.write(patch.after)
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
                 file.flush()
                 os.fsync(file.fileno())
@@ -91,17 +91,17 @@ def apply(each: Patch) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise SkillError(f"{each.path}: not changed: {error.strerror}", 3) from None
+        raise SkillError(f"{patch.path}: not changed: {error.strerror}", 3) from None
 
 
 def _patch(path: str, data: bytes, edits: Iterable[Edit]) -> Patch:
     if path.endswith(".ipynb"):
-        raise SkillError(f"{path}: not changed: notebooks are changed by their owner")
+        raise SkillError(f"{path}: not changed: fixes are not applied to notebooks")
     if any(part in _OTHERS for part in Path(path).parts):
         raise SkillError(f"{path}: not changed: it belongs to an installed package")
     text, encoding, mark = decoded(data)
     if mark + text.encode(encoding, "replace") != data:
-        raise SkillError(f"{path}: not changed: it is not wholly {encoding}")
+        raise SkillError(f"{path}: not changed: it is not valid {encoding}")
     kept, left = _apart(edits)
     changed = _edited(text, kept, path)
     if parsed(changed.replace("\r\n", "\n").replace("\r", "\n"))[0] is None:
@@ -113,31 +113,31 @@ def _patch(path: str, data: bytes, edits: Iterable[Edit]) -> Patch:
 
 
 def _apart(edits: Iterable[Edit]) -> tuple[list[Edit], int]:
-    """Edits from top to bottom without those that overlap with an earlier one, and how many those are."""
+    """Return the edits from top to bottom without overlapping ones, and how many those are."""
     kept: list[Edit] = []
     left = 0
-    for each in sorted(edits):
-        behind = not kept or (each.first, each.column) >= (kept[-1].last, kept[-1].end)
-        if not behind or (kept and each[:4] == kept[-1][:4]):  # inside the last, or a second insertion at one place
+    for edit in sorted(edits):
+        behind = not kept or (edit.first, edit.column) >= (kept[-1].last, kept[-1].end)
+        if not behind or (kept and edit[:4] == kept[-1][:4]):  # inside the last, or a second insertion at one place
             left += 1
         else:
-            kept.append(each)
+            kept.append(edit)
     return kept, left
 
 
 def _edited(text: str, edits: list[Edit], path: str) -> str:
     lines = _lines(text)
-    for each in reversed(edits):
-        if not 1 <= each.first <= each.last <= len(lines):
-            raise SkillError(f"{path}: not changed: it has no line {each.last}")
-        body = lines[each.last - 1]
+    for edit in reversed(edits):
+        if not 1 <= edit.first <= edit.last <= len(lines):
+            raise SkillError(f"{path}: not changed: it has no line {edit.last}")
+        body = lines[edit.last - 1]
         ends = body[len(body.rstrip("\r\n")) :] or next((line[-2:] for line in lines if line.endswith("\r\n")), "\n")
-        head = lines[each.first - 1].encode("utf-8")[: each.column].decode("utf-8", "replace")
-        tail = body.encode("utf-8")[each.end :].decode("utf-8", "replace")
-        lines[each.first - 1 : each.last] = [head + each.text.replace("\n", ends) + tail]
+        head = lines[edit.first - 1].encode("utf-8")[: edit.column].decode("utf-8", "replace")
+        tail = body.encode("utf-8")[edit.end :].decode("utf-8", "replace")
+        lines[edit.first - 1 : edit.last] = [head + edit.text.replace("\n", ends) + tail]
     return "".join(lines)
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends; unlike `splitlines`, a form feed ends none."""
+    """Split into lines with their ends; unlike `splitlines`, do not split at a form feed."""
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)

@@ -1,4 +1,4 @@
-"""The table of hazards: what references/hazards.md says in the fields that the tool prints.
+"""Load the table of hazards from the fields of references/hazards.md that the tool prints.
 
 Read line by line with the standard library, so that a bare clone can check. A field is `- **Fix** text` under `### CG201 name`.
 """
@@ -22,7 +22,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
 
 
 class Hazard(NamedTuple):
-    """What is known about one way to break a capture. `severity` is error (fails), warning (goes wrong) or info (costs)."""
+    """Describe one way to break a capture. `severity` is error (fails), warning (wrong replay) or info (costs time)."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ class Hazard(NamedTuple):
 
 @cache
 def table(path: Path | None = None) -> dict[str, Hazard]:
-    """All hazards by id, in the order of the file.
+    """Return all hazards by id, in the order of the file.
 
     Raises:
         SkillError: the file is missing, or a section lacks a field.
@@ -43,30 +43,30 @@ def table(path: Path | None = None) -> dict[str, Hazard]:
         lines = file.read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise SkillError(f"{file}: {error.strerror}; install cudagraph-skill again", 3) from None
-    found: dict[str, Hazard] = {}
+    hazards: dict[str, Hazard] = {}
     for id_, name, fields, line in _sections(lines):
-        if id_ in found:
+        if id_ in hazards:
             raise SkillError(f"{file}:{line}: {id_} has two sections", 3)
-        found[id_] = _hazard(id_, name, fields, f"{file}:{line}")
-    if not found:
+        hazards[id_] = _hazard(id_, name, fields, f"{file}:{line}")
+    if not hazards:
         raise SkillError(f"{file}: there is no section `### CG… name` in it", 3)
-    return found
+    return hazards
 
 
 def hazard(id_: str) -> Hazard:
-    """One hazard; of an id that the file does not know, an error without words, so that nothing found is lost."""
+    """Return one hazard. An unknown id gives an error without text, so that its finding is still reported."""
     return table().get(id_) or Hazard(id_, "unknown-hazard", "error", "", "")
 
 
 def _sections(lines: list[str]) -> list[tuple[str, str, dict[str, str], int]]:
-    """Id, name, fields and line of each section; a field goes on in indented lines."""
-    found: list[tuple[str, str, dict[str, str], int]] = []
+    """Return id, name, fields and line of each section; indented lines continue a field."""
+    sections: list[tuple[str, str, dict[str, str], int]] = []
     fields: dict[str, str] = {}
     current = ""
     for number, line in enumerate(lines, 1):
         if heading := _HEADING.match(line):
             fields = {}
-            found.append((heading[1], heading[2], fields, number))
+            sections.append((heading[1], heading[2], fields, number))
             current = ""
         elif line.startswith("#"):
             fields, current = {}, ""
@@ -77,7 +77,7 @@ def _sections(lines: list[str]) -> list[tuple[str, str, dict[str, str], int]]:
             fields[current] = f"{fields[current]} {line.strip()}".strip()
         else:
             current = ""
-    return found
+    return sections
 
 
 def _hazard(id_: str, name: str, fields: dict[str, str], where: str) -> Hazard:

@@ -1,4 +1,4 @@
-"""What `skill check` found, as text for people and assistants, JSON, GitHub annotations and SARIF."""
+"""Format the findings of a check as text, JSON, GitHub annotations and SARIF."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "info": "\x1b[1;36m"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _ANNOTATIONS = {"error": "error", "warning": "warning", "info": "notice"}
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
-_UNCERTAIN = " (as far as the source shows; a run decides)"
+_UNCERTAIN = " (likely; only a run can tell)"
 
 
 def verdict(report: Report) -> str:
-    """`fails` at capture, goes silently `wrong`, `clean`, `nothing` is captured here, or `unread`."""
-    worst = min((SEVERITIES.index(hazard(each.id).severity) for each in report.findings), default=2)
+    """Return `fails` (at capture), `wrong` (at replay), `clean`, `nothing` (is captured) or `unread`."""
+    worst = min((SEVERITIES.index(hazard(finding.id).severity) for finding in report.findings), default=2)
     if worst < 2:
         return "fails" if worst == 0 else "wrong"
     if report.regions or report.findings:
@@ -40,7 +40,7 @@ def verdict(report: Report) -> str:
 
 
 def exit_code(report: Report, named: Collection[str] = ()) -> int:
-    """0 nothing to change, 1 something to change, 2 a file that the user `named` was not read."""
+    """Return 0 if nothing needs a change, 1 if something does, 2 if a file that the user `named` was not read."""
     kind = verdict(report)
     if kind in ("fails", "wrong"):
         return 1
@@ -48,14 +48,14 @@ def exit_code(report: Report, named: Collection[str] = ()) -> int:
     return 2 if kind == "unread" or any(note.partition(":")[0] in named for note in unread) else 0
 
 
-def _known(each: Finding) -> Hazard:
-    return hazard(each.id)
+def _known(finding: Finding) -> Hazard:
+    return hazard(finding.id)
 
 
 class Reader(NamedTuple):
-    """Who reads a report: how they go on, where the lines of the source come from, whether they see colours.
+    """Describe who reads a report: their next steps, where source lines come from, and whether they see colours.
 
-    `known` says what stands under a finding: the hazard of its id.
+    `known` returns what to print under a finding: by default the hazard of its id.
     """
 
     steps: Steps
@@ -65,7 +65,7 @@ class Reader(NamedTuple):
 
 
 def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
-    """A report in one of FORMS; JSON has the `diff` of what was, or would be, corrected."""
+    """Return a report in one of FORMS; JSON includes the `diff` of applied or possible fixes."""
     steps, lines = reader.steps, reader.lines
     if form == "json":
         return json.dumps({**data(report, reader), **({"diff": diff} if diff else {})}, ensure_ascii=False)
@@ -73,38 +73,40 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
         return json.dumps(
             sarif(ordered(report), report.notes, verdict(report) != "unread", reader), ensure_ascii=False, indent=1
         )
-    found = ordered(report)
+    findings = ordered(report)
     end = [one_line(f"{summary(report, lines)}"), f"next: {next_step(report, steps)}"]
     if form == "github":
-        return "\n".join([*(annotation(each, reader) for each in found), *end])
+        return "\n".join([*(annotation(finding, reader) for finding in findings), *end])
     if form == "concise":
-        return "\n".join([*(head(each, reader) for each in found), *end])
-    first = {each.id: each for each in reversed(found)}
-    parts = [full(each, first[each.id] is each, reader) for each in found]
+        return "\n".join([*(head(finding, reader) for finding in findings), *end])
+    first = {finding.id: finding for finding in reversed(findings)}
+    parts = [full(finding, first[finding.id] is finding, reader) for finding in findings]
     return "\n\n".join([*parts, "\n".join(end)])
 
 
 def ordered(report: Report) -> list[Finding]:
-    """Findings file by file, as the files were named, from top to bottom; each once."""
+    """Return the unique findings, by file in the order the files were named, then by line."""
     order: dict[str, int] = {}
-    for path in (*(region.path for region in report.regions), *(each.path for each in report.findings)):
+    for path in (*(region.path for region in report.regions), *(finding.path for finding in report.findings)):
         order.setdefault(path, len(order))
-    unique = {(each.path, each.line, each.column, each.id): each for each in reversed(report.findings)}
-    return sorted(unique.values(), key=lambda each: (order[each.path], each.line, each.column, each.id))
+    unique = {(finding.path, finding.line, finding.column, finding.id): finding for finding in reversed(report.findings)}
+    return sorted(unique.values(), key=lambda finding: (order[finding.path], finding.line, finding.column, finding.id))
 
 
 def summary(report: Report, lines: Lines) -> str:
-    """One sentence: what was found, and what to change first."""
+    """Return one sentence: what was found, and what to change first."""
     kind, subject, many = verdict(report), _subject(report), len(report.regions) > 1
     fails, wrong, costs = (_places(report, severity) for severity in SEVERITIES)
     if kind == "unread":
         return f"nothing was checked: {_count(sum(UNREAD in note for note in report.notes), 'file')} {UNREAD}"
     if kind == "nothing":
-        return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward with --all"
+        return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all"
     if kind == "clean":
-        aside = f"; {_count(costs, 'line')} only cost{'s' * (costs == 1)} time or {'are' if costs > 1 else 'is'} worth knowing"
-        return f"{subject}: nothing found that breaks a capture{aside * bool(costs)}; now compare replay with eager"
-    worst = next(each for each in ordered(report) if hazard(each.id).severity == ("error" if kind == "fails" else "warning"))
+        notes = f", {_count(costs, 'note')}" if costs else ""
+        return f"{subject}: no errors, no warnings{notes}. Next: verify replay against eager."
+    worst = next(
+        finding for finding in ordered(report) if hazard(finding.id).severity == ("error" if kind == "fails" else "warning")
+    )
     first = f"; first {_place(worst, lines)}{_quoted(worst.message)}: {_lowered(hazard(worst.id).fix)}"
     if kind == "wrong":
         replay = "their replay goes" if many else "its replay goes"
@@ -115,11 +117,11 @@ def summary(report: Report, lines: Lines) -> str:
 
 
 def next_step(report: Report, steps: Steps) -> str:
-    """One command to paste."""
+    """Return the command to run next."""
     kind = verdict(report)
     if kind in ("fails", "wrong"):
         severity = "error" if kind == "fails" else "warning"
-        return steps.explain(next(each.id for each in ordered(report) if hazard(each.id).severity == severity))
+        return steps.explain(next(finding.id for finding in ordered(report) if hazard(finding.id).severity == severity))
     if kind == "clean":
         return steps.read(COMPARE)
     if kind == "unread":
@@ -128,41 +130,45 @@ def next_step(report: Report, steps: Steps) -> str:
 
 
 def data(report: Report, reader: Reader) -> dict[str, Any]:
-    """The same for programs. In a notebook `line` counts in its code cells joined, and `cell` says where that is."""
+    """Return the report as data. In a notebook, `line` counts across the joined code cells and `cell` names the place."""
     return {
         "verdict": verdict(report),
         "summary": summary(report, reader.lines),
-        "findings": [record(each, reader) for each in ordered(report)],
-        "regions": [{"path": each.path, "line": each.line, "name": each.name, "how": each.how} for each in report.regions],
+        "findings": [record(region, reader) for region in ordered(report)],
+        "regions": [
+            {"path": region.path, "line": region.line, "name": region.name, "how": region.how} for region in report.regions
+        ],
         "notes": list(report.notes),
         "next": next_step(report, reader.steps),
     }
 
 
-def record(each: Finding, reader: Reader) -> dict[str, Any]:
-    """One finding for programs."""
-    known, lines = reader.known(each), reader.lines
-    found: dict[str, Any] = {
-        "path": each.path,
-        "line": each.line,
-        "column": each.column,
-        "id": each.id,
+def record(finding: Finding, reader: Reader) -> dict[str, Any]:
+    """Return one finding as data."""
+    known, lines = reader.known(finding), reader.lines
+    fields: dict[str, Any] = {
+        "path": finding.path,
+        "line": finding.line,
+        "column": finding.column,
+        "id": finding.id,
         "name": known.name,
         "severity": known.severity,
-        "message": each.message,
+        "message": finding.message,
         "fix": known.fix,
-        "via": list(each.via),
+        "via": list(finding.via),
     }
-    place = shown(lines(each.path)[1], each.line) if each.path.endswith(".ipynb") else ""
+    place = shown(lines(finding.path)[1], finding.line) if finding.path.endswith(".ipynb") else ""
     if place.startswith("cell"):
-        found["cell"] = place
-    if not each.certain:
-        found["certain"] = False
-    return found
+        fields["cell"] = place
+    if not finding.certain:
+        fields["certain"] = False
+    return fields
 
 
 def _subject(report: Report) -> str:
-    names = dict.fromkeys(f"{each.path}:{each.line}" if each.name.startswith("<") else each.name for each in report.regions)
+    names = dict.fromkeys(
+        f"{region.path}:{region.line}" if region.name.startswith("<") else region.name for region in report.regions
+    )
     if len(report.regions) == 1:
         return next(iter(names))
     if report.regions:
@@ -171,7 +177,7 @@ def _subject(report: Report) -> str:
 
 
 def _places(report: Report, severity: str) -> int:
-    return len({(each.path, each.line) for each in report.findings if hazard(each.id).severity == severity})
+    return len({(finding.path, finding.line) for finding in report.findings if hazard(finding.id).severity == severity})
 
 
 def _count(number: int, noun: str) -> str:
@@ -179,63 +185,68 @@ def _count(number: int, noun: str) -> str:
 
 
 def _quoted(message: str) -> str:
-    """The expression that a message names."""
+    """Return the expression that a message names."""
     match = re.search(r"`[^`]+`", message)
     return f" ({match[0]})" if match else ""
 
 
 def _lowered(sentence: str) -> str:
-    """A sentence to stand after a colon."""
+    """Return a sentence with its first letter lowered, to follow a colon."""
     return sentence if sentence[1:2].isupper() or not sentence[:1].isalpha() else sentence[0].lower() + sentence[1:]
 
 
-def _place(each: Finding, lines: Lines) -> str:
-    return f"{each.path}:{shown(lines(each.path)[1] if each.path.endswith('.ipynb') else [], each.line)}"
+def _place(finding: Finding, lines: Lines) -> str:
+    return f"{finding.path}:{shown(lines(finding.path)[1] if finding.path.endswith('.ipynb') else [], finding.line)}"
 
 
 def one_line(text: str) -> str:
-    """One line that cannot steer a terminal; expressions of the user's code stand in it."""
+    """Join lines and escape control characters, since messages quote the user's code."""
     return printable(" ".join(text.split("\n")))
 
 
-def head(each: Finding, reader: Reader) -> str:
-    """One finding in one line, in the form of compilers."""
+def head(finding: Finding, reader: Reader) -> str:
+    """Return one finding as one line, in the form that compilers use."""
     _, lines, colour, named = reader
-    known = named(each)
-    place, said = one_line(f"{_place(each, lines)}:{each.column}:"), one_line(each.message + _UNCERTAIN * (not each.certain))
+    known = named(finding)
+    place, message = (
+        one_line(f"{_place(finding, lines)}:{finding.column}:"),
+        one_line(finding.message + _UNCERTAIN * (not finding.certain)),
+    )
     severity = f"{_COLOURS[known.severity]}{known.severity}{_PLAIN}" if colour else known.severity
-    return f"{_BOLD}{place}{_PLAIN} {each.id} {severity} {said}" if colour else f"{place} {each.id} {severity} {said}"
+    return (
+        f"{_BOLD}{place}{_PLAIN} {finding.id} {severity} {message}" if colour else f"{place} {finding.id} {severity} {message}"
+    )
 
 
-def full(each: Finding, first: bool, reader: Reader) -> str:
-    """One finding with its source line; what is the same for all of its id stands at the first of them only."""
-    known = reader.known(each)
-    parts = [head(each, reader), *_excerpt(each, reader.lines)]
+def full(finding: Finding, first: bool, reader: Reader) -> str:
+    """Return one finding with its source line; `why` and `more` appear only at the first finding of an id."""
+    known = reader.known(finding)
+    parts = [head(finding, reader), *_excerpt(finding, reader.lines)]
     if first and known.why:
         parts.append(f"  why: {one_line(known.why)}")
     parts.append(f"  fix: {one_line(known.fix)}")
-    if each.via:
-        parts.append(f"  called from: {one_line(' > '.join(each.via))}")
+    if finding.via:
+        parts.append(f"  called from: {one_line(' > '.join(finding.via))}")
     if first:
-        parts.append(f"  more: {reader.steps.explain(each.id)}")
+        parts.append(f"  more: {reader.steps.explain(finding.id)}")
     return "\n".join(parts)
 
 
-def _excerpt(each: Finding, lines: Lines) -> list[str]:
-    """The line with a caret under the column; of a long one the part around it."""
-    source, cells = lines(each.path)
-    if not 0 < each.line <= len(source):
+def _excerpt(finding: Finding, lines: Lines) -> list[str]:
+    """Return the source line with a caret under the column; a long line is cut around it."""
+    source, cells = lines(finding.path)
+    if not 0 < finding.line <= len(source):
         return []
-    line, column = source[each.line - 1].replace("\t", " "), max(each.column, 1) - 1
+    line, column = source[finding.line - 1].replace("\t", " "), max(finding.column, 1) - 1
     start = max(0, min(column - _WIDEST // 2, len(line) - _WIDEST)) if len(line) > _WIDEST else 0
     shown_line = printable(line[start : start + _WIDEST])
-    number = str(cells[each.line - 1][1] if each.line <= len(cells) else each.line)
+    number = str(cells[finding.line - 1][1] if finding.line <= len(cells) else finding.line)
     before = _width(shown_line[: column - start])
     return [f"  {number} | {shown_line}", f"  {' ' * len(number)} | {' ' * before}^"]
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     import unicodedata  # noqa: PLC0415 - rare
@@ -244,32 +255,32 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
-def annotation(each: Finding, reader: Reader) -> str:
-    """A workflow command of GitHub Actions."""
-    known, lines = reader.known(each), reader.lines
-    cell = shown(lines(each.path)[1], each.line) if each.path.endswith(".ipynb") else ""
-    said = f"{each.message}{_UNCERTAIN * (not each.certain)}. Fix: {known.fix}"
-    where = {"file": each.path, "line": str(each.line), "col": str(each.column), "title": f"{each.id} {known.name}"}
+def annotation(finding: Finding, reader: Reader) -> str:
+    """Return a finding as a workflow command of GitHub Actions."""
+    known, lines = reader.known(finding), reader.lines
+    cell = shown(lines(finding.path)[1], finding.line) if finding.path.endswith(".ipynb") else ""
+    message = f"{finding.message}{_UNCERTAIN * (not finding.certain)}. Fix: {known.fix}"
+    where = {"file": finding.path, "line": str(finding.line), "col": str(finding.column), "title": f"{finding.id} {known.name}"}
     if cell.startswith("cell"):  # lines of the file are JSON
-        where, said = {"file": each.path, "title": where["title"]}, f"{cell}: {said}"
+        where, message = {"file": finding.path, "title": where["title"]}, f"{cell}: {message}"
     properties = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in where.items())
-    return f"::{_ANNOTATIONS[known.severity]} {properties}::{_escaped(said)}"
+    return f"::{_ANNOTATIONS[known.severity]} {properties}::{_escaped(message)}"
 
 
 def _escaped(text: str, also: str = "") -> str:
     return printable("".join(f"%{ord(char):02X}" if char in f"%\r\n{also}" else char for char in text))
 
 
-def sarif(found: list[Finding], notes: list[str], done: bool, reader: Reader) -> dict[str, Any]:
-    """SARIF 2.1.0, one run; `done` is False where nothing could be examined."""
-    rules = list(dict.fromkeys(each.id for each in found))
-    known = {each.id: reader.known(each) for each in found}
+def sarif(findings: list[Finding], notes: list[str], done: bool, reader: Reader) -> dict[str, Any]:
+    """Return SARIF 2.1.0 with one run; `done` is False if nothing could be read."""
+    rules = list(dict.fromkeys(finding.id for finding in findings))
+    known = {finding.id: reader.known(finding) for finding in findings}
     messages = [{"level": "warning", "message": {"text": note}} for note in notes]
     run = {
         "tool": {"driver": {"name": "cudagraph-skill", "version": __version__, "rules": [_rule(known[id_]) for id_ in rules]}},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": done, "toolExecutionNotifications": messages}],
-        "results": [_result(each, rules.index(each.id), reader) for each in found],
+        "results": [_result(finding, rules.index(finding.id), reader) for finding in findings],
     }
     return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
@@ -285,17 +296,17 @@ def _rule(known: Hazard) -> dict[str, Any]:
     }
 
 
-def _result(each: Finding, rule: int, reader: Reader) -> dict[str, Any]:
-    known, lines = reader.known(each), reader.lines
-    called = f" Called from: {' > '.join(each.via)}." if each.via else ""
-    cell = f"{shown(lines(each.path)[1], each.line)}: " if each.path.endswith(".ipynb") else ""
-    region = {"startLine": 1} if cell else {"startLine": max(each.line, 1), "startColumn": max(each.column, 1)}
+def _result(finding: Finding, rule: int, reader: Reader) -> dict[str, Any]:
+    known, lines = reader.known(finding), reader.lines
+    called = f" Called from: {' > '.join(finding.via)}." if finding.via else ""
+    cell = f"{shown(lines(finding.path)[1], finding.line)}: " if finding.path.endswith(".ipynb") else ""
+    region = {"startLine": 1} if cell else {"startLine": max(finding.line, 1), "startColumn": max(finding.column, 1)}
     return {
-        "ruleId": each.id,
+        "ruleId": finding.id,
         "ruleIndex": rule,
         "level": _LEVELS[known.severity],
-        "message": {"text": f"{cell}{each.message}{_UNCERTAIN * (not each.certain)}. Fix: {known.fix}{called}"},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(each.path)}, "region": region}}],
+        "message": {"text": f"{cell}{finding.message}{_UNCERTAIN * (not finding.certain)}. Fix: {known.fix}{called}"},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}}],
     }
 
 

@@ -1,4 +1,4 @@
-"""Many files on all cores: worker processes that read one file after the other, answers in the order of the files.
+"""Check many files on all cores: each worker process reads one file after the other; answers keep the order of the files.
 
 A worker is a fresh Python with this package and the standard library only: it never imports the program that asked, which need
 not be guarded by `if __name__ == "__main__"`, and it may be asked from a process with threads. It takes the place of its file
@@ -33,13 +33,13 @@ Answer = Report | SkillError
 
 
 def cores() -> int:
-    """How many workers are worth starting; 1 where this Python cannot start another."""
+    """Return how many workers are worth starting; 1 if this Python cannot start another."""
     known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(known, _MOST) if sys.executable else 1
 
 
 def read_all(targets: list[Target], options: Options, workers: int) -> list[Answer]:
-    """What each target has, in their order; files that no worker could be had for are read here."""
+    """Return the report of each target, in order; a file for which no worker could start is read here."""
     pool = _Pool(targets, options)
     threads = [Thread(target=pool.drive, daemon=True) for _ in range(min(workers, len(targets)))]
     for thread in threads:
@@ -50,12 +50,13 @@ def read_all(targets: list[Target], options: Options, workers: int) -> list[Answ
     finally:  # an interrupt of the user ends the workers too
         pool.stop()
     return [
-        pool.answers[place] if place in pool.answers else check.read_target(each, options) for place, each in enumerate(targets)
+        pool.answers[place] if place in pool.answers else check.read_target(target, options)
+        for place, target in enumerate(targets)
     ]
 
 
 class _Pool:
-    """The targets that wait, the answers by place, and the processes that run."""
+    """Hold waiting targets, answers by position, and running processes."""
 
     def __init__(self, targets: list[Target], options: Options) -> None:
         self.answers: dict[int, Answer] = {}
@@ -91,7 +92,7 @@ class _Pool:
             worker.kill()
 
     def _started(self) -> subprocess.Popen[bytes] | None:
-        """A worker that has said that it is there; None where this Python or this machine cannot have one more."""
+        """Start a worker and wait until it is ready; None if this machine cannot start one more."""
         plain = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
         command = [sys.executable, *plain, "-c", _START, str(Path(__file__).parents[2])]
         with self._lock:
@@ -109,7 +110,7 @@ class _Pool:
         return None
 
     def _ended(self, worker: subprocess.Popen[bytes]) -> int:
-        """How a worker ended; it does as soon as nothing more can come from here."""
+        """Close the pipes of a worker, which ends it, and return its exit status."""
         with self._lock:
             self._running.discard(worker)
         for pipe in (worker.stdin, worker.stdout):
@@ -122,16 +123,16 @@ class _Pool:
 
 
 def _asked(worker: subprocess.Popen[bytes], target: Target, options: Options) -> Answer | None:
-    """The answer to one target; None where the worker died over it."""
+    """Return the answer to one target; None if the worker died."""
     if worker.stdin is None or worker.stdout is None:
         return None
     try:
         pickle.dump((Path.cwd(), tuple(target), options), worker.stdin)
         worker.stdin.flush()
-        kind, found = pickle.load(worker.stdout)  # noqa: S301 - from our own process
+        kind, content = pickle.load(worker.stdout)  # noqa: S301 - from our own process
     except (OSError, EOFError, pickle.PickleError):
         return None
-    return SkillError(*found) if kind == "error" else Report(*found)
+    return SkillError(*content) if kind == "error" else Report(*content)
 
 
 def _died(target: Target, status: int) -> Report:
@@ -140,7 +141,7 @@ def _died(target: Target, status: int) -> Report:
 
 
 def work() -> None:
-    """A worker: targets in, answers out, until the pipe is closed."""
+    """Read targets and write answers until the pipe closes."""
     places, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may come through the pipe
     answers.write(_READY)
@@ -154,10 +155,10 @@ def work() -> None:
         _answer(answers, check.read_target(Target(*target), options))
 
 
-def _answer(pipe: IO[bytes], found: Answer) -> None:
-    content: Any = (str(found), found.exit_code) if isinstance(found, SkillError) else tuple(found)
+def _answer(pipe: IO[bytes], answer: Answer) -> None:
+    content: Any = (str(answer), answer.exit_code) if isinstance(answer, SkillError) else tuple(answer)
     try:
-        pickle.dump(("error" if isinstance(found, SkillError) else "report", content), pipe)
+        pickle.dump(("error" if isinstance(answer, SkillError) else "report", content), pipe)
         pipe.flush()
     except OSError:  # nobody waits any more
         sys.exit()

@@ -1,4 +1,4 @@
-"""Modules of the user's project: where an import leads, and their syntax trees, each read once."""
+"""Find the modules that the user's imports name, and parse each once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 class Module(Value):
-    """One file, opened when it is needed, and the scope that running it fills; `name` is its dotted name, as far as known."""
+    """Hold one file, opened when needed, and the scope that running it fills; `name` is its dotted name, if known."""
 
     __slots__ = ("name", "path", "place", "scope", "source", "started")
 
@@ -33,7 +33,7 @@ class Module(Value):
 
     @property
     def tree(self) -> ast.Module:
-        """The syntax tree; an empty one for a file that cannot be parsed."""
+        """Return the syntax tree; an empty one if the file cannot be parsed."""
         if self.source is None:
             self.source = _parsed(self.place, _stamp(self.place))
             self.path = self.source.path
@@ -42,22 +42,22 @@ class Module(Value):
 
 @lru_cache(maxsize=400)
 def _parsed(path: Path, stamp: tuple[int, int]) -> Source:
-    """A file that others import: parsed once, however many files of a folder do, and again when its `stamp` is another."""
+    """Parse an imported file once, and again when its `stamp` changes."""
     del stamp
     return read_source(path)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Tells whether a file was written to since."""
+    """Return a stamp that changes when the file is written."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 class Project:
-    """The modules around one file. Packages of others, torch among them, are never opened."""
+    """Resolve imports around one file. Installed packages, torch among them, are never opened."""
 
     def __init__(self, source: Source) -> None:
         self._known: dict[Path, Module] = {}
@@ -81,19 +81,19 @@ class Project:
         self._own = parts[0] if top.name in _INSTALLED else ""
         self._roots = [top]
         if not self._own:
-            above = [each for each in (top, *top.parents[:4]) if any((each / mark).exists() for mark in _MARKERS)]
-            self._roots += [root for each in above[:1] for root in (each, each / "src") if root != top]
+            above = [folder for folder in (top, *top.parents[:4]) if any((folder / mark).exists() for mark in _MARKERS)]
+            self._roots += [root for folder in above[:1] for root in (folder, folder / "src") if root != top]
 
     def sources(self) -> dict[str, Source]:
-        """The files that were opened so far, by the path that findings in them have."""
+        """Return the files opened so far, by the path that findings in them have."""
         return {module.path: module.source for module in (self.main, *self._known.values()) if module.source is not None}
 
     def modules(self) -> list[Module]:
-        """The modules that were met so far."""
+        """Return the modules met so far."""
         return [self.main, *self._known.values()]
 
     def find(self, name: str, importer: Module, level: int = 0) -> Module | None:
-        """The module that `from <dots><name> import …` in `importer` means; None for a package of others."""
+        """Return the module that `from <dots><name> import …` in `importer` names; None for an installed package."""
         if level:
             package = importer.name.split(".")
             is_package = Path(importer.path).name == "__init__.py"

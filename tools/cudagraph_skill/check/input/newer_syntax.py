@@ -1,4 +1,4 @@
-"""Syntax newer than the interpreter, written as Python 3.11 has it, without moving a line; columns move as little as possible.
+"""Rewrite syntax newer than the interpreter as Python 3.11 has it, keeping lines and, as far as possible, columns.
 
 Type parameters and `type` statements (3.12), quotes, backslashes and line ends in the fields of f-strings (3.12), t-strings and
 `except A, B:` (3.14). What is lost is what the checker does not read: type variables, and what strings in f-strings say.
@@ -23,12 +23,12 @@ _TELLS_STRING = re.compile(r"[\\'\"{}\n]")
 
 
 def older(text: str) -> str:
-    """`text` as Python 3.11 reads it, line for line; `text` itself where nothing in it is newer."""
-    found = pieces(text)
+    """Return `text` as Python 3.11 reads it, line for line; unchanged if nothing in it is newer."""
+    parts = pieces(text)
     letters = list(text)
-    for piece in found:
+    for piece in parts:
         _lowered(letters, text, piece)
-    code = bare(text, found)
+    code = bare(text, parts)
     for match in _TYPE.finditer(code):  # `type X = …` to `X = …`
         start = match.end(1)
         _put(letters, start, match[3].ljust(match.end() - start))
@@ -46,19 +46,19 @@ def _put(letters: list[str], start: int, text: str) -> None:
 
 
 def _closing(code: str) -> dict[int, int]:
-    """For each bracket the offset behind the one that closes it."""
-    found: dict[int, int] = {}
+    """Map each bracket to the offset behind the one that closes it."""
+    behind: dict[int, int] = {}
     opened: list[int] = []
     for match in re.finditer(r"[()\[\]{}]", code):
         if match[0] in "([{":
             opened.append(match.start())
         elif opened:
-            found[opened.pop()] = match.end()
-    return found
+            behind[opened.pop()] = match.end()
+    return behind
 
 
 def _continued(letters: list[str], start: int, end: int) -> None:
-    """Blanks for what stood in brackets that go, its line ends joined by backslashes."""
+    """Return blanks for removed brackets, with line ends joined by backslashes."""
     for place in range(start, end):
         letters[place] = "\\\n" if letters[place] == "\n" else " "
 
@@ -74,7 +74,7 @@ def _lowered(letters: list[str], text: str, piece: Piece) -> None:
 
 
 def _template(letters: list[str], text: str, piece: Piece) -> None:
-    """A t-string, or an f-string in a field, as the tuple of its expressions: `t"a {x:>3} b"` is `(     x,    )`."""
+    """Return a t-string, or an f-string in a field, as the tuple of its expressions: `t"a {x:>3} b"` is `(     x,    )`."""
     kept = [(field.opens + 1, _expression_end(text, field)) for field in _outer(piece)]
     _put(letters, piece.start, blank(text[piece.start : piece.end]))
     for start, end in kept:
@@ -85,12 +85,12 @@ def _template(letters: list[str], text: str, piece: Piece) -> None:
 
 
 def _over(letters: list[str], place: int, letter: str) -> None:
-    """Write over one letter; the line end that may stand there where a string is not closed stays."""
+    """Overwrite one character, but keep a line end, which an unclosed string may have there."""
     letters[place] = letter + "\n" * (letters[place] == "\n")
 
 
 def _formatted(letters: list[str], text: str, piece: Piece) -> None:
-    """An f-string whose fields hold what only Python 3.12 allows there."""
+    """Rewrite an f-string whose fields hold what only Python 3.12 allows."""
     for inner in _strings(piece):
         if not inner.quote:
             _put(letters, inner.start, " " * (inner.end - inner.start))
@@ -109,17 +109,17 @@ def _formatted(letters: list[str], text: str, piece: Piece) -> None:
 
 
 def _clashes(text: str, outer: Piece, inner: Piece) -> bool:
-    """Whether Python 3.11 could not read `inner` in a field of `outer`."""
+    """Return whether Python 3.11 cannot read `inner` in a field of `outer`."""
     raw = text[inner.start : inner.end]
     return (
         outer.quote in raw
         or "\\" in raw
-        or any(_clashes(text, inner, each) for field in inner.fields for each in field.strings)
+        or any(_clashes(text, inner, nested) for field in inner.fields for nested in field.strings)
     )
 
 
 def _strings(piece: Piece) -> Iterator[Piece]:
-    """Strings and comments in the fields of a string; of an f-string among them also those in its own fields, after it."""
+    """Return strings and comments in the fields of a string, those of nested f-strings after them."""
     for field in piece.fields:
         for inner in field.strings:
             yield inner
@@ -127,15 +127,15 @@ def _strings(piece: Piece) -> Iterator[Piece]:
 
 
 def _outer(piece: Piece) -> list[Field]:
-    """The fields that do not stand in the format of another field."""
-    found: list[Field] = []
+    """Return the fields that are not in the format of another field."""
+    outer: list[Field] = []
     for field in piece.fields:
-        if not found or field.opens > found[-1].closes:
-            found.append(field)
-    return found
+        if not outer or field.opens > outer[-1].closes:
+            outer.append(field)
+    return outer
 
 
 def _expression_end(text: str, field: Field) -> int:
-    """Where the expression of a field ends; the `=` of `{x=}` is not part of it."""
-    said = text[field.opens + 1 : field.ends].rstrip()
-    return field.opens + len(said) if said.endswith("=") else field.ends
+    """Return the end of the expression of a field; the `=` of `{x=}` is not part of it."""
+    expression = text[field.opens + 1 : field.ends].rstrip()
+    return field.opens + len(expression) if expression.endswith("=") else field.ends

@@ -1,4 +1,4 @@
-"""A notebook as one Python text: its code cells one after the other, with what IPython alone understands taken out.
+"""Join the code cells of a notebook to one Python text, without what only IPython understands.
 
 No line moves inside its cell, and each line of the text knows its cell. Standard library only.
 """
@@ -19,7 +19,7 @@ _MARKS = re.compile(r"""#|\"\"\"|'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[()\[\]
 
 
 class Cells(NamedTuple):
-    """`places` has, for each line of `text`, its code cell (1 is the first) and its line in that cell, 1-based."""
+    """Hold the joined text; `places` has the 1-based code cell and line in that cell for each line of `text`."""
 
     text: str
     places: list[tuple[int, int]]
@@ -27,7 +27,7 @@ class Cells(NamedTuple):
 
 
 def joined(text: str, wrong: Callable[[str], tuple[int, str] | None]) -> Cells:
-    """The code cells of a notebook. A cell that `wrong` finds a fault in, given as line and sentence, becomes comments.
+    """Join the code cells of a notebook. A cell in which `wrong` finds a fault (line and sentence) becomes comments.
 
     Raises:
         ValueError: this is no notebook, or one of another language; its text is a sentence's end.
@@ -69,15 +69,15 @@ def _sources(text: str) -> list[str]:
 
 def _language(metadata: Any) -> str:
     for name, key in (("kernelspec", "language"), ("language_info", "name")):
-        said = metadata.get(name) if isinstance(metadata, dict) else None
-        if isinstance(said, dict) and isinstance(said.get(key), str):
-            return str(said[key]).lower()
+        value = metadata.get(name) if isinstance(metadata, dict) else None
+        if isinstance(value, dict) and isinstance(value.get(key), str):
+            return str(value[key]).lower()
     return ""
 
 
 def _source(cell: dict[str, Any]) -> str:
-    said = cell.get("source", cell.get("input", ""))
-    text = "".join(str(part) for part in said) if isinstance(said, list) else str(said)
+    source = cell.get("source", cell.get("input", ""))
+    text = "".join(str(part) for part in source) if isinstance(source, list) else str(source)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -102,14 +102,14 @@ def _without_magics(cell: str) -> str:
 
 
 def _comment_continuation(lines: list[str], place: int) -> None:
-    """A shell command that ends in a backslash goes on in the next line."""
+    """Return whether a shell command continues on the next line, since it ends in a backslash."""
     while lines[place].endswith("\\") and place + 1 < len(lines):
         place += 1
         lines[place] = f"# {lines[place]}"
 
 
 def _open_after(line: str, quote: str, depth: int) -> tuple[str, int]:
-    """Which triple quote, and how many brackets, are open after a line."""
+    """Return the triple quote and the number of brackets that are open after a line."""
     at = 0
     while True:
         if quote:

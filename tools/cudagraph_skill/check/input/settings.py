@@ -1,4 +1,4 @@
-"""Which hazards are reported and which files are read: `[tool.cudagraph-skill]` of a pyproject.toml, overridden by flags.
+"""Read settings: `[tool.cudagraph-skill]` of a pyproject.toml, overridden by flags.
 
 [tool.cudagraph-skill]
 select = ["CG1", "CG2"]      # ids or their beginnings; default all
@@ -24,7 +24,10 @@ _NEVER = (".*", "__pycache__", "node_modules", "site-packages", "venv", "build",
 
 
 class Options(NamedTuple):
-    """What to report and read: beginnings of ids, globs; `every`: each forward, and each function with tensor arguments, counts as captured."""
+    """Select hazards by the beginnings of their ids and files by globs.
+
+    `every` treats every forward() and every function with tensor arguments as captured.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -33,40 +36,40 @@ class Options(NamedTuple):
 
 
 def chosen(id_: str, options: Options) -> bool:
-    """Whether findings of this id are wanted; the longest beginning decides, `ignore` over `select`."""
-    wanted = max((len(each) for each in options.select if id_.startswith(each)), default=0 if not options.select else -1)
-    refused = max((len(each) for each in options.ignore if id_.startswith(each)), default=-1)
+    """Return whether findings of this id are wanted; the longest matching prefix decides, `ignore` before `select`."""
+    wanted = max((len(prefix) for prefix in options.select if id_.startswith(prefix)), default=0 if not options.select else -1)
+    refused = max((len(prefix) for prefix in options.ignore if id_.startswith(prefix)), default=-1)
     return wanted >= 0 and refused < max(wanted, 1)
 
 
 def excluded(path: Path, options: Options) -> bool:
-    """Whether a file or folder met on the way through a folder is left out: by its name, or by a glob of its whole path."""
+    """Return whether to skip a file or folder, by its name or by a glob of its absolute path."""
     from fnmatch import fnmatchcase  # noqa: PLC0415 - needed for folders only
 
-    if any(fnmatchcase(path.name, each) for each in (*_NEVER, *options.exclude)):
+    if any(fnmatchcase(path.name, pattern) for pattern in (*_NEVER, *options.exclude)):
         return True
     whole = str(path.absolute())
-    return any("/" in each and fnmatchcase(whole, each) for each in options.exclude)
+    return any("/" in pattern and fnmatchcase(whole, pattern) for pattern in options.exclude)
 
 
 def settings(target: Path, flags: Options) -> Options:
-    """The options for one target: what its project says, each key overridden by a flag that was given.
+    """Return the options for one target: those of its project, overridden by flags.
 
     Raises:
-        SkillError: a key or a value that means nothing.
+        SkillError: a key or a value is not known.
     """
-    said = _project(target)
+    chosen_options = _project(target)
     if flags.select:
-        said["select"] = _ids(flags.select, "--select")
+        chosen_options["select"] = _ids(flags.select, "--select")
     if flags.ignore:
-        said["ignore"] = _ids(flags.ignore, "--ignore")
+        chosen_options["ignore"] = _ids(flags.ignore, "--ignore")
     if flags.exclude:
-        said["exclude"] = _globs(flags.exclude, Path.cwd())
-    return Options(**said, every=flags.every)
+        chosen_options["exclude"] = _globs(flags.exclude, Path.cwd())
+    return Options(**chosen_options, every=flags.every)
 
 
 def _project(target: Path) -> dict[str, tuple[str, ...]]:
-    """The table of the nearest pyproject.toml that has one, at or above the target."""
+    """Return the settings of the nearest pyproject.toml that has some, at or above the target."""
     absolute = target.absolute()
     for folder in (absolute, *absolute.parents):
         file = folder / "pyproject.toml"
@@ -85,40 +88,42 @@ def _table(file: Path, data: bytes) -> Any:
     try:
         tool = tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n")).get("tool", {})
     except (ValueError, RecursionError) as error:
-        raise SkillError(f"{file}: this is no TOML: {error}") from None
+        raise SkillError(f"{file} is not valid TOML: {error}") from None
     return tool.get(_TABLE) if isinstance(tool, dict) else None
 
 
 def _checked(file: Path, table: Any) -> dict[str, tuple[str, ...]]:
     where = f"{file}: [tool.{_TABLE}]"
     if not isinstance(table, dict):
-        raise SkillError(f"{where} is no table: give it the keys {', '.join(_KEYS)}")
-    said: dict[str, tuple[str, ...]] = {}
+        raise SkillError(f"{where} is not a table: give it the keys {', '.join(_KEYS)}")
+    checked: dict[str, tuple[str, ...]] = {}
     for key, value in table.items():
         if key not in _KEYS:
-            raise SkillError(f"{where} has the key `{key}`, which means nothing: it may have {', '.join(_KEYS)}")
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise SkillError(f"{where} has the key `{key}`, which is not known: it may have {', '.join(_KEYS)}")
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise SkillError(f"{where}: `{key}` must be a list of strings")
-        said[key] = _globs(value, file.parent) if key == "exclude" else _ids(value, f"{where}: `{key}`")
-    return said
+        checked[key] = _globs(value, file.parent) if key == "exclude" else _ids(value, f"{where}: `{key}`")
+    return checked
 
 
 def _ids(words: Iterable[str], where: str) -> tuple[str, ...]:
-    """Ids, their beginnings or names, as ids; a flag may have several with commas between them."""
+    """Resolve ids, prefixes of ids and names to ids; a flag may hold several, separated by commas."""
     table = hazards.table()
-    names = {each.name: each.id for each in table.values()}
-    found = []
-    for word in (part.strip() for each in words for part in each.split(",")):
+    names = {hazard.name: hazard.id for hazard in table.values()}
+    ids = []
+    for word in (part.strip() for flag in words for part in flag.split(",")):
         id_ = names.get(word.lower(), word.upper())
-        if not re.fullmatch(r"CG\d{0,3}", id_) or not any(each.startswith(id_) for each in table):
-            raise SkillError(f"{where}: `{word}` is no hazard: give an id such as CG201, or the beginning of ids such as CG2")
-        found.append(id_)
-    return tuple(found)
+        if not re.fullmatch(r"CG\d{0,3}", id_) or not any(known.startswith(id_) for known in table):
+            raise SkillError(f"{where}: `{word}` is not a hazard: give an id such as CG201, or a prefix such as CG2")
+        ids.append(id_)
+    return tuple(ids)
 
 
 def _globs(words: Iterable[str], folder: Path) -> tuple[str, ...]:
-    """Globs with a slash as absolute ones; those without are compared with names."""
-    stripped = (each.strip().removeprefix("./").rstrip("/") for word in words for each in word.split(","))
+    """Make globs with a slash absolute; those without match names."""
+    stripped = (part.strip().removeprefix("./").rstrip("/") for flag in words for part in flag.split(","))
     return tuple(
-        each if "/" not in each or each.startswith("/") else f"{folder.absolute()}/{each}" for each in stripped if each
+        pattern if "/" not in pattern or pattern.startswith("/") else f"{folder.absolute()}/{pattern}"
+        for pattern in stripped
+        if pattern
     )

@@ -1,6 +1,6 @@
-"""A file, or pasted text, to a syntax tree with line numbers that hold: encodings, notebooks, newer syntax, suppressions.
+"""Parse a file or pasted text to a syntax tree with true line numbers: encodings, notebooks, newer syntax, suppressions.
 
-Whatever is wrong with the text ends as a sentence in `problem` or `notes`, never as an exception. Standard library only.
+Whatever is wrong with the text becomes a sentence in `problem` or `notes`, never an exception. Standard library only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _IDS = re.compile(rf"[\s,]*((?:{_ID})(?:\s*,\s*(?:{_ID})|\s+CG\d+)*)", re.IGNORE
 
 
 class Source(NamedTuple):
-    """What a file says, with plain line ends and no byte order mark: `tree` is None exactly where `problem` says why.
+    """Hold the text of a file, with plain line ends and no byte order mark. `tree` is None exactly if `problem` says why.
 
     `cells` is empty, or has for each line of a notebook its cell and the line in it. `allows` has the ids that a comment allows
     on a line; `notes` say what is wrong with such comments, and which cells were not read.
@@ -52,18 +52,18 @@ class Source(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def place(self, line: int) -> str:
-        """`train.py:31`, or `train.ipynb:cell 3:2`."""
+        """Return `train.py:31`, or `train.ipynb:cell 3:2`."""
         return f"{self.path}:{shown(self.cells, line)}"
 
     def column(self, line: int, offset: int) -> int:
-        """The 1-based column, in characters, of a `col_offset` of the tree."""
+        """Return the 1-based column, in characters, of a `col_offset` of the tree."""
         lines = self.text.split("\n")
         raw = lines[line - 1].encode("utf-8") if 0 < line <= len(lines) else b""
         return len(raw[:offset].decode("utf-8", "replace")) + 1
 
 
 class Text(NamedTuple):
-    """Decoded source, before it is parsed: `encoding` and `mark` are what is needed to write it back."""
+    """Hold decoded source before parsing; `encoding` and `mark` are needed to write it back."""
 
     text: str
     encoding: str
@@ -71,14 +71,14 @@ class Text(NamedTuple):
 
 
 def shown(cells: list[tuple[int, int]], line: int) -> str:
-    """A line as people are told it: `31`, or in a notebook `cell 3:2`."""
+    """Return a line as messages show it: `31`, or in a notebook `cell 3:2`."""
     if 0 < line <= len(cells):
         return "cell {}:{}".format(*cells[line - 1])
     return str(line)
 
 
 def read_source(path: str | Path, data: bytes | str | None = None) -> Source:
-    """The source at `path`, or `data` under that name. A `Path` is shown relative to the current folder if it lies below it."""
+    """Read the source at `path`, or `data` under that name. A `Path` below the current folder is shown relative to it."""
     path = path if isinstance(path, str) else _near(path)
     try:
         text, cells, notes, problem = _text(path, _bytes(path) if data is None else data)
@@ -95,7 +95,7 @@ def read_source(path: str | Path, data: bytes | str | None = None) -> Source:
 
 
 def _bytes(path: str) -> bytes:
-    """A file's bytes, one more than are read at most."""
+    """Read a file's bytes, at most one more than the limit, which shows that it is too large."""
     with open(path, "rb") as file:  # noqa: PTH123 - Path("") would be this folder
         return file.read(_LARGEST + 1)
 
@@ -106,7 +106,7 @@ def _near(path: Path) -> str:
 
 
 def lines_of(path: str, data: bytes | str | None = None) -> tuple[list[str], list[tuple[int, int]]]:
-    """The lines of a source and the cells they stand in, for showing them; none of a file that is gone."""
+    """Return the lines of a source and their cells for excerpts; nothing if the file is gone."""
     try:
         text, cells, *_ = _text(path, _bytes(path) if data is None else data)
     except OSError:
@@ -115,12 +115,12 @@ def lines_of(path: str, data: bytes | str | None = None) -> tuple[list[str], lis
 
 
 def allowed(source: Source, finding: Finding) -> bool:
-    """Whether a comment in the source allows this finding: `# cg: allow CG201 - reason`."""
+    """Return whether a comment in the source allows this finding: `# cg: allow CG201 - reason`."""
     return finding.id in source.allows.get(finding.line, ())
 
 
 def decoded(data: bytes) -> Text:
-    """Bytes of Python source to text, as Python does it, but never failing: what is no UTF-8 is read as Latin-1."""
+    """Decode bytes of Python source as Python does, but never fail: what is not UTF-8 is read as Latin-1."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return Text(data[len(mark) :].decode(encoding, "replace"), encoding, mark)
@@ -133,7 +133,7 @@ def decoded(data: bytes) -> Text:
 
 
 def _cookie(data: bytes) -> Iterator[str]:
-    """The encoding that a comment in the first two lines names (PEP 263)."""
+    """Yield the encoding that a comment in the first two lines names (PEP 263)."""
     for line in data[:1000].splitlines()[:2]:
         if match := _COOKIE.match(line):
             yield match[1].decode("ascii", "replace")
@@ -142,7 +142,7 @@ def _cookie(data: bytes) -> Iterator[str]:
 
 
 def _text(path: str, data: bytes | str) -> tuple[str, list[tuple[int, int]], list[str], str]:
-    """Text with plain line ends, the cells of a notebook with what is wrong in them, and why it cannot be Python."""
+    """Return the text with plain line ends, the cells of a notebook, notes about them, and why it cannot be Python."""
     if len(data) > _LARGEST:
         return "", [], [], f"it has more than {_LARGEST >> 20} MiB"
     text = decoded(data).text if isinstance(data, bytes) else data.removeprefix("\ufeff")
@@ -154,12 +154,12 @@ def _text(path: str, data: bytes | str) -> tuple[str, list[tuple[int, int]], lis
     from cudagraph_skill.check.input.notebook import joined  # noqa: PLC0415 - few files are notebooks
 
     try:
-        found = joined(text, _fault)
+        notebook = joined(text, _fault)
     except ValueError as error:
         return "", [], [], f"it {error}"
-    if found.notes and not any(line.strip() and not line.startswith("# ") for line in found.text.split("\n")):
-        return "", found.places, [], found.notes[0]
-    return found.text, found.places, [f"{note}; this cell is left out" for note in found.notes], ""
+    if notebook.notes and not any(line.strip() and not line.startswith("# ") for line in notebook.text.split("\n")):
+        return "", notebook.places, [], notebook.notes[0]
+    return notebook.text, notebook.places, [f"{note}; this cell is left out" for note in notebook.notes], ""
 
 
 def _binary(text: str) -> str:
@@ -171,7 +171,7 @@ def _binary(text: str) -> str:
 
 
 def parsed(text: str) -> tuple[ast.Module | None, tuple[int, int, str]]:
-    """The tree, or line, column and sentence of what stands against it."""
+    """Return the tree, or line, column and sentence of the syntax error."""
     tree, fault = _parse(text)
     if tree is not None or not fault[0]:
         return tree, fault
@@ -205,7 +205,7 @@ def _parse(text: str) -> tuple[ast.Module | None, tuple[int, int, str]]:
 
 
 def _deepest(text: str) -> tuple[int, int]:
-    """The place with the most open brackets; without brackets the longest line or the deepest indentation."""
+    """Return the place with the most open brackets, or the longest line if there are few brackets."""
     depth = deepest = at = 0
     for match in re.finditer(r"[()\[\]{}]", text):
         depth += 1 if match[0] in "([{" else -1
@@ -221,7 +221,7 @@ def _deepest(text: str) -> tuple[int, int]:
 def _allowances(
     path: str, text: str, tree: ast.Module, cells: list[tuple[int, int]]
 ) -> tuple[dict[int, frozenset[str]], list[str]]:
-    """The ids that comments allow, by line, and what is wrong with such comments."""
+    """Return the ids that comments allow, by line, and sentences about comments that are wrong."""
     lines = text.split("\n")
     headers = _headers(tree)
     allows: dict[int, frozenset[str]] = {}
@@ -249,38 +249,38 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _next_code(lines: list[str], line: int) -> int:
-    """The line that a comment on a line of its own speaks of: the one below, other such comments left out."""
+    """Return the line that a stand-alone comment refers to: the next one that is not such a comment."""
     while line < len(lines) and lines[line].lstrip().startswith("#"):
         line += 1
     return line + 1
 
 
 def _headers(tree: ast.Module) -> dict[int, range]:
-    """For each line from the first decorator to the end of a signature: the lines of its function."""
-    found = {}
+    """Map each line from the first decorator to the end of a signature to the lines of its function."""
+    headers = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             whole = range(first, (node.end_lineno or node.lineno) + 1)
             for line in range(first, max(node.body[0].lineno, node.lineno + 1)):
-                found[line] = whole
-    return found
+                headers[line] = whole
+    return headers
 
 
 def _named(match: re.Match[str]) -> tuple[frozenset[str], list[str]]:
-    """The ids that a comment allows, and sentences about what it says that means nothing."""
+    """Return the ids that a comment allows, and sentences about the words in it that are not known."""
     if match[1].lower() != "allow":
-        return frozenset(), [f"`cg: {match[1]}` means nothing: write `# cg: allow CG201 - reason`"]
-    said = _IDS.match(match[2] or "")
-    if not said:
+        return frozenset(), [f"`cg: {match[1]}` is not a directive: write `# cg: allow CG201 - reason`"]
+    listed = _IDS.match(match[2] or "")
+    if not listed:
         return frozenset(), ["`cg: allow` names no hazard and allows nothing: write `# cg: allow CG201 - reason`"]
     known = _known()
-    words = re.findall(_ID, said[1], re.IGNORECASE)
+    words = re.findall(_ID, listed[1], re.IGNORECASE)
     wrong = [f"`cg: allow {word}`: there is no hazard {word}" for word in words if word.lower() not in known]
     return frozenset(known[word.lower()] for word in words if word.lower() in known), wrong
 
 
 def _known() -> dict[str, str]:
-    """Ids by what a comment may call them: the id or the name."""
+    """Return ids by what a comment may call them: the id or the name."""
     table = hazards.table()
-    return {**{each.id.lower(): each.id for each in table.values()}, **{each.name: each.id for each in table.values()}}
+    return {word: hazard.id for hazard in table.values() for word in (hazard.id.lower(), hazard.name)}

@@ -1,4 +1,4 @@
-"""What the user named to what is read: `FILE`, `FILE:FUNCTION`, folders; and one sentence where there is no such thing."""
+"""Resolve command-line targets (`FILE`, `FILE:FUNCTION`, folders) to files to check."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LISTED = 12  # names in a message
 
 
 class Target(NamedTuple):
-    """One file, and the function or class in it that is captured, where the user named one."""
+    """Name one file and, if the user gave one, the function or class in it that is captured."""
 
     path: str
     function: str | None
 
 
 def split(target: str) -> Target:
-    """`FILE:FUNCTION` to its parts. The longest beginning that is there is the file: its name may have colons in it.
+    """Split `FILE:FUNCTION`. The longest prefix that exists is the file, since file names may contain colons.
 
     Raises:
         SkillError: there is no such file.
@@ -45,30 +45,30 @@ def split(target: str) -> Target:
         if not colon or not path:
             raise _no_file(target)
     if function and not all(part.isidentifier() or part in {"<locals>", "<lambda>"} for part in function.split(".")):
-        raise SkillError(f"{target}: after the colon stands `{function}`, which names no function: give FILE:FUNCTION")
+        raise SkillError(f"{target}: `{function}` after the colon is not a function name: give FILE:FUNCTION")
     if target.endswith(":") and path != target:
-        raise SkillError(f"{path}: after the colon stands no function: give FILE:FUNCTION")
+        raise SkillError(f"{path}: no function follows the colon: give FILE:FUNCTION")
     if function and Path(path).is_dir():
         raise SkillError(f"{target}: {path} is a folder; name the file that has `{function}`")
     return Target(path, function or None)
 
 
 def expand(targets: list[str], options: Options) -> list[Target]:
-    """All files to read, each once, in the order of the targets and by name inside a folder.
+    """Return all files to read, each once, in the order of the targets and by name inside a folder.
 
     Raises:
         SkillError: a file is not there, or a folder has no Python in it.
     """
-    found: dict[Target, None] = {}
-    for each in map(split, targets):
-        if Path(each.path).is_dir():
-            below = [Target(path, None) for path in _files(each.path, options)]
+    unique: dict[Target, None] = {}
+    for target in map(split, targets):
+        if Path(target.path).is_dir():
+            below = [Target(path, None) for path in _files(target.path, options)]
             if not below:
-                raise SkillError(f"{each.path}: no Python file lies in this folder, those left out not counted")
-            found.update(dict.fromkeys(below))
+                raise SkillError(f"{target.path}: this folder has no Python file, excluded ones not counted")
+            unique.update(dict.fromkeys(below))
         else:
-            found[each] = None
-    return list(found)
+            unique[target] = None
+    return list(unique)
 
 
 def _there(path: str) -> bool:
@@ -83,7 +83,7 @@ def _no_file(target: str) -> SkillError:
 
     path = Path(target[:4000].partition(":")[0])
     try:
-        beside = [each for each in os.listdir(path.parent) if each.endswith(_SUFFIXES)]  # noqa: PTH208 - names are what is needed
+        beside = [name for name in os.listdir(path.parent) if name.endswith(_SUFFIXES)]  # noqa: PTH208 - names are what is needed
     except (OSError, ValueError):
         beside = []
     near = get_close_matches(path.name, beside, 1)
@@ -93,14 +93,14 @@ def _no_file(target: str) -> SkillError:
 
 def _files(folder: str, options: Options) -> Iterator[str]:
     for root, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if not excluded(Path(root, each), options))
+        folders[:] = sorted(name for name in folders if not excluded(Path(root, name), options))
         for name in sorted(names):
             if name.endswith(_SUFFIXES) and not excluded(Path(root, name), options):
                 yield os.path.join(root, name).removeprefix("./")  # noqa: PTH118 - otherwise as the user wrote it
 
 
 def names(tree: ast.Module) -> list[str]:
-    """Qualified names of all functions, methods and classes, without `<locals>`, in the order of the file."""
+    """Return the qualified names of all functions, methods and classes, without `<locals>`, in the order of the file."""
     return list(dict.fromkeys(name for name, _ in _defined(tree)))
 
 
@@ -118,9 +118,9 @@ _HOLDS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 def at_line(path: str, line: int, function: str) -> str:
-    """What to check for a frame of a traceback: FILE:FUNCTION with the function's qualified name, as far as the file has it.
+    """Return the target to check for a frame of a traceback: FILE:FUNCTION with the function's qualified name.
 
-    FILE alone for code outside of a function, and for a function that captures or replays, which is not itself captured.
+    Return FILE alone for code outside a function, and for a function that captures or replays and so is not captured itself.
     """
     last = function.rpartition(".")[2]
     if not last.isidentifier():
@@ -129,7 +129,7 @@ def at_line(path: str, line: int, function: str) -> str:
     if source is None or source.tree is None:
         return f"{path}:{function}"
     here = [(name, node) for name, node in _defined(source.tree) if name.rpartition(".")[2] == last]
-    here = [each for each in here if each[1].lineno <= line <= (each[1].end_lineno or 0)] or here
+    here = [match for match in here if match[1].lineno <= line <= (match[1].end_lineno or 0)] or here
     if len({name for name, _ in here}) != 1:
         return path
     name, node = here[-1]
@@ -138,20 +138,20 @@ def at_line(path: str, line: int, function: str) -> str:
 
 
 def drives_graph(text: str) -> bool:
-    """Whether a piece of source calls what captures or replays."""
+    """Return whether a piece of source captures or replays a graph."""
     calls = ("cuda.graph(", "make_graphed_callables(", "capture_begin(", "capture_end(", ".replay(")
     return any(call in text for call in calls)
 
 
 def no_function(source: Source, function: str) -> SkillError:
-    """What to say when a file has no function of that name: near names, and what it has."""
+    """Return the error for a function that the file lacks, with near names and those it has."""
     from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
 
     known = names(source.tree) if source.tree else []
     if not known:
         return SkillError(f"{source.path} has no function `{function}`; it defines no function at all")
     last = function.rpartition(".")[2]
-    near = [each for each in known if each.rpartition(".")[2] == last] or get_close_matches(function, known, 2)
-    hint = f"did you mean {' or '.join(f'`{each}`' for each in near[:2])}? " if near else ""
+    near = [name for name in known if name.rpartition(".")[2] == last] or get_close_matches(function, known, 2)
+    hint = f"did you mean {' or '.join(f'`{name}`' for name in near[:2])}? " if near else ""
     rest = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
     return SkillError(f"{source.path} has no function `{function}`; {hint}it has: {', '.join(known[:_LISTED])}{rest}")

@@ -1,4 +1,4 @@
-"""Comments and strings of Python source, of any version and however broken: their places, and the code between them.
+"""Find comments and strings in Python source of any version, however broken.
 
 Unlike `tokenize` this reads f-strings of Python 3.12 and t-strings of 3.14 on 3.11, and never fails. Standard library only.
 """
@@ -25,7 +25,7 @@ _SPEC = re.compile(r"[{}]|\n")
 
 
 class Field(NamedTuple):
-    """A `{…}` of an f-string: offsets of its braces, where the expression ends, strings and comments in the expression."""
+    """Describe a `{…}` of an f-string: offsets of its braces, the end of the expression, its strings and comments."""
 
     opens: int
     ends: int
@@ -34,7 +34,7 @@ class Field(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A comment or a string: its offsets with prefix and quotes; `prefix` is lower case, `quote` is empty for a comment."""
+    """Describe a comment or a string by its offsets; `prefix` is lower case, `quote` is empty for a comment."""
 
     start: int
     end: int
@@ -44,26 +44,26 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str) -> list[Piece]:
-    """All comments and strings that are not inside other strings, in order."""
-    found, at = [], 0
+    """Return all comments and strings that are not inside other strings, in order."""
+    ordered, at = [], 0
     while match := _OPENS.search(text, at):
         piece = _piece(text, match, 0)
-        found.append(piece)
+        ordered.append(piece)
         at = piece.end
-    return found
+    return ordered
 
 
-def bare(text: str, found: list[Piece]) -> str:
-    """`text` with blanks for comments and strings; every other character, and every newline, keeps its place."""
+def bare(text: str, strings: list[Piece]) -> str:
+    """Blank comments and strings; every other character, and every newline, keeps its place."""
     parts, at = [], 0
-    for piece in found:
+    for piece in strings:
         parts += [text[at : piece.start], blank(text[piece.start : piece.end])]
         at = piece.end
     return "".join([*parts, text[at:]])
 
 
 def blank(text: str) -> str:
-    """As many spaces, newlines kept."""
+    """Return as many spaces as characters, with newlines kept."""
     return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
@@ -102,7 +102,7 @@ def _format(text: str, at: int, prefix: str, quote: str, nesting: int) -> tuple[
 
 
 def _field(text: str, opens: int, fields: list[Field], nesting: int) -> int:
-    """Reads one `{…}`, adds it and those in its format to `fields`; the offset behind it."""
+    """Read one `{…}`, add it and those in its format to `fields`, and return the offset behind it."""
     strings: list[Piece] = []
     at, depth = opens + 1, 0
     while match := _IN_FIELD.search(text, at):
@@ -123,7 +123,7 @@ def _field(text: str, opens: int, fields: list[Field], nesting: int) -> int:
 
 
 def _spec_end(text: str, at: int, fields: list[Field], nesting: int) -> int:
-    """The offset of the brace that ends a conversion or format; fields inside it are added to `fields`."""
+    """Return the offset of the brace that ends a conversion or format; add fields inside it to `fields`."""
     while match := _SPEC.search(text, at):
         if match[0] == "}":
             return match.start()
