@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -201,10 +202,10 @@ def test_fix_shows_the_diff_changes_the_file_and_reports_what_is_left(skill: Ski
     assert code == 0
     assert "+    y = x" in out
     assert "step: no errors, no warnings" in out
-    assert err == "corrected 1 place in train.py\n"
+    assert err == "fixed 1 place in train.py\n"
     assert Path("train.py").read_text() == STEP.replace(".item()", "")
     code, out, err = skill("train.py:step", "--fix")
-    assert err == "nothing here is corrected mechanically\n"
+    assert err == "no automatic fix applies\n"
 
 
 def test_nothing_captured_says_how_to_name_it(skill: Skill) -> None:
@@ -229,3 +230,32 @@ def test_a_closed_stdin_is_one_sentence(tmp_path: Path) -> None:
     command = f"{sys.executable} -m cudagraph_skill check - <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, cwd=tmp_path, env=environment, check=False)
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+
+
+def test_statistics_count_each_hazard(skill: Skill) -> None:
+    code, out, _ = skill("train.py:step", "--statistics")
+    assert code == 1
+    assert out == "1\tCG201\terror\tdevice-value-read\n"
+
+
+def test_a_fixable_finding_is_counted(skill: Skill) -> None:
+    _, out, _ = skill("train.py:step")
+    assert "\n1 fixable with `--fix`\nnext: " in out
+
+
+@pytest.mark.slow
+def test_watch_checks_again_when_the_file_changes(tmp_path: Path) -> None:
+    file = tmp_path / "step.py"
+    file.write_text("def step(x):\n    return x / x.max().item()\n")
+    command = [sys.executable, "-m", "cudagraph_skill", "check", "step.py:step", "--watch"]
+    watcher = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert watcher.stdout is not None
+    try:
+        assert watcher.stdout.readline().startswith("step.py:2:")
+        file.write_text("def step(x):\n    return x / x.max()\n")
+        rest = iter(watcher.stdout.readline, "")
+        assert any(line.startswith("step: no errors") for line in rest)
+    finally:
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(20) == 130
+        watcher.stdout.close()

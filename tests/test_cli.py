@@ -121,14 +121,17 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["search", "a", "--limit", "9" * 400], "at most 999999"),
         (["search", "\udcff" * 9 + "abc"], "binary"),
         (["read", "SKILL.md", "SKILL.md"], "one argument too many"),
-        (["completion", "fish"], "bash"),
+        (["completion", "ksh"], "bash"),
         (["errors", " "], "the log is empty"),
         (["errors", "a", "--file", "b"], "not both"),
         (["errors", "-", "a"], "no text may stand beside it"),
         (["errors", "--file", ""], "name a log that can be read"),
         (["explain", " "], "the name is empty"),
         (["errors", "--fil", "b", "--jason"], "did you mean --json"),
-        (["explain"], "required"),
+        (["-v"], "there is no option -v"),
+        (["--verison"], "did you mean --version?"),
+        (["--full", "search", "x"], "write `skill search --full`"),
+        (["check", "--watch", "-"], "--watch"),
     ],
 )
 def test_misuse_is_one_sentence_and_exit_2(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -327,6 +330,46 @@ def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert "example: " in out
         assert "exit codes: 0" in out
+
+
+def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["-V"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"skill {__version__}\n"
+
+
+def test_help_names_the_exit_codes_of_its_own_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["recommend", "--help"])
+    out = capsys.readouterr().out
+    assert "exit codes: 0 a recommendation" in out
+    assert "verified" not in out
+
+
+def test_explain_without_an_id_lists_all_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("explain", capsys=capsys)
+    assert code == 0
+    for line in ("errors:", "  unjoined-side-stream", "causes:", "hazards:", "  CG201 device-value-read"):
+        assert f"{line}\n" in out
+
+
+def test_completion_for_fish_has_commands_options_ids_and_workflows(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("completion", "fish", capsys=capsys)
+    assert code == 0
+    lines = out.splitlines()
+    assert all(line.startswith("complete -c skill ") for line in lines)
+    assert any("-a search" in line for line in lines)
+    assert any("__fish_seen_subcommand_from check" in line and "-l watch -d" in line for line in lines)
+    assert any("__fish_seen_subcommand_from explain" in line and "CG201" in line for line in lines)
+    assert any("__fish_seen_subcommand_from scaffold" in line and "manual-over-compile" in line for line in lines)
+
+
+def test_completion_for_bash_has_ids_and_workflows(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("completion", "bash", capsys=capsys)
+    assert code == 0
+    assert "CG201" in out
+    assert "manual-over-compile" in out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])

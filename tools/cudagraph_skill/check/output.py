@@ -55,13 +55,15 @@ def _known(finding: Finding) -> Hazard:
 class Reader(NamedTuple):
     """Describe who reads a report: their next steps, where source lines come from, and whether they see colours.
 
-    `known` returns what to print under a finding: by default the hazard of its id.
+    `known` returns what to print under a finding: by default the hazard of its id. `fix` applies the automatic
+    fixes of a report; "" if the reader has no way to.
     """
 
     steps: Steps
     lines: Lines
     colour: bool = False
     known: Callable[[Finding], Hazard] = _known
+    fix: str = ""
 
 
 def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
@@ -74,7 +76,7 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
             sarif(ordered(report), report.notes, verdict(report) != "unread", reader), ensure_ascii=False, indent=1
         )
     findings = ordered(report)
-    end = [one_line(f"{summary(report, lines)}"), f"next: {next_step(report, steps)}"]
+    end = [one_line(f"{summary(report, lines)}"), *_fixable(report, reader), f"next: {next_step(report, steps)}"]
     if form == "github":
         return "\n".join([*(annotation(finding, reader) for finding in findings), *end])
     if form == "concise":
@@ -82,6 +84,11 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
     first = {finding.id: finding for finding in reversed(findings)}
     parts = [full(finding, first[finding.id] is finding, reader) for finding in findings]
     return "\n\n".join([*parts, "\n".join(end)])
+
+
+def _fixable(report: Report, reader: Reader) -> list[str]:
+    number = sum(finding.edit is not None for finding in report.findings)
+    return [f"{number} fixable with `{reader.fix}`"] if number and reader.fix else []
 
 
 def ordered(report: Report) -> list[Finding]:
@@ -114,6 +121,15 @@ def summary(report: Report, lines: Lines) -> str:
     also = f", {wrong} {'go' if wrong > 1 else 'goes'} silently wrong" if wrong else ""
     stand = "they stand" if many else "it stands"
     return f"{subject} cannot be graphed as {stand}: {_count(fails, 'line')} fail{'s' * (fails == 1)} at capture{also}{first}"
+
+
+def statistics(report: Report) -> str:
+    """Return a line for each hazard: how often it was found, id, severity and name; the most frequent first."""
+    counts: dict[str, int] = {}
+    for finding in ordered(report):
+        counts[finding.id] = counts.get(finding.id, 0) + 1
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    return "\n".join(f"{count}\t{id_}\t{hazard(id_).severity}\t{hazard(id_).name}" for id_, count in rows) or "no findings"
 
 
 def next_step(report: Report, steps: Steps) -> str:
@@ -206,8 +222,7 @@ def one_line(text: str) -> str:
 
 def head(finding: Finding, reader: Reader) -> str:
     """Return one finding as one line, in the form that compilers use."""
-    _, lines, colour, named = reader
-    known = named(finding)
+    lines, colour, known = reader.lines, reader.colour, reader.known(finding)
     place, message = (
         one_line(f"{_place(finding, lines)}:{finding.column}:"),
         one_line(finding.message + _UNCERTAIN * (not finding.certain)),

@@ -1,0 +1,53 @@
+"""Spell the next command the way this one was called: installed, as a module, or by a launcher."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.text import Steps, operand, quoted
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def steps(args: argparse.Namespace) -> Steps:
+    """Return the next commands, with the program and the options of this call."""
+    own = f" --corpus {operand(str(args.corpus))}" if getattr(args, "corpus", None) else ""
+    again = " ".join(map(quoted, getattr(args, "question", ())))
+    if args.command == "search":
+        again += f" --limit {args.limit}" if args.limit != 3 else ""
+        again += f" --max-tokens {args.max_tokens}" if args.max_tokens else ""
+        again += " --full" if args.full else ""
+    return Steps(
+        read=lambda ref: f"{program('read')} {operand(ref)}{own}",
+        turn=lambda page: f"{program('search')} {again} --page {page}{own}",
+        ask=lambda question: f"{program('search')} {quoted(question)}",
+        explain=lambda name: f"{program('explain')} {quoted(name)}",
+        check=lambda target: f"{program('check')} {operand(target)}",
+    )
+
+
+def program(command: str) -> str:
+    """Spell a command the way this one was called: installed, as a module, or by a launcher."""
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == ("cudagraph_skill", "__main__.py"):
+        return f"python -m cudagraph_skill {command}"
+    if called.suffix == ".py" and (called.parent / "cudagraph_skill").is_dir():
+        return f"python {operand(f'{called.with_name(command)}.py')}"
+    if called.name == "skill" and _first_on_path("skill") != sys.argv[0]:  # procps has a program of that name
+        return f"{quoted(sys.argv[0])} {command}"
+    return f"skill {command}"
+
+
+def as_called(sentence: str) -> str:
+    """Rewrite the commands in backticks so that they can be typed here."""
+    return re.sub(r"`skill ([a-z]+)", lambda match: f"`{program(match[1])}", sentence)
+
+
+def _first_on_path(name: str) -> str:
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    return next((path for folder in folders if os.access(path := os.path.join(folder, name), os.X_OK)), "")  # noqa: PTH118

@@ -1,0 +1,205 @@
+"""`skill scaffold`: write a program for a workflow, and verify it on the GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.cli import next_step
+from cudagraph_skill.cli.arguments import PROGRAM_EXIT_CODES, Parser, add_command, add_kind, count, number, positive
+from cudagraph_skill.cli.terminal import Progress, say
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import operand
+
+if TYPE_CHECKING:
+    import argparse
+
+    from cudagraph_skill.scaffold.file import Program
+
+_VERIFY = 600  # seconds
+_MICROBATCHES = 4
+# What may be asked of a program, beside its workflow.
+_WISHES = {
+    "training": "train: forward, backward and optimizer (default: inference)",
+    "amp": "mixed precision, bf16 or fp16",
+    "accumulate": f"add up the gradients of N microbatches in a step (default {_MICROBATCHES})",
+    "ddp": "several GPUs with DistributedDataParallel",
+    "fsdp": "several GPUs with FSDP2",
+    "rng": "random numbers from a generator of its own",
+    "partial": "graph the static parts around one that cannot be captured",
+    "buckets": "inputs of several sizes: a graph for each, padded to the next",
+    "decode": "generate token by token with a KV cache",
+    "pool": "several graphs that share their memory",
+    "fp8": "layers in FP8",
+}
+
+
+def add(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Declare the arguments of `skill scaffold`."""
+    new = add_command(
+        commands,
+        "scaffold",
+        "write a working program for a workflow, with its checks against eager",
+        "example: skill scaffold                              (the workflows and options)\n"
+        "         skill scaffold manual --training --amp bf16 > step.py\n"
+        "         skill scaffold --workflow 3 --training --into step.py --verify\n"
+        "         skill scaffold --verify step.py             (run its checks, and keep their receipt beside it)",
+        PROGRAM_EXIT_CODES,
+    )
+    new.add_argument("name", nargs="?", metavar="WORKFLOW", help="name or number; without one all are listed")
+    new.add_argument("--workflow", metavar="WORKFLOW", help="the same as an option")
+    add_kind(new)
+    new.add_argument("--amp", choices=("bf16", "fp16"), help=_WISHES["amp"])
+    new.add_argument(
+        "--accumulate", nargs="?", type=number, const=_MICROBATCHES, default=0, metavar="N", help=_WISHES["accumulate"]
+    )
+    for name, text in _WISHES.items():
+        if name not in ("training", "amp", "accumulate"):
+            new.add_argument(f"--{name}", action="store_true", help=text)
+    new.add_argument(
+        "--for", action="append", dest="versions", metavar="PKG==V", help="write for this version, for example torch==2.6"
+    )
+    new.add_argument("--into", metavar="FILE", help="write it to a file instead of stdout")
+    new.add_argument("--force", action="store_true", help="replace that file")
+    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    check = new.add_argument_group("on the GPU", "run the program's checks in your interpreter, in a process of its own")
+    check.add_argument(
+        "--verify", nargs="?", const="", metavar="FILE", help="verify what is written, or a program that is there"
+    )
+    check.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
+    check.add_argument("--deadline", type=positive, metavar="SECONDS", help=f"kill it after this time (default {_VERIFY})")
+    check.add_argument("--processes", type=count, metavar="N", help="how many (default: as the program says)")
+    new.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or write a program; everything about it goes to stderr, or to stdout if the program goes to a file."""
+    from cudagraph_skill.scaffold import file as programs
+    from cudagraph_skill.scaffold import output as scaffolding
+
+    asked = _asked(args)
+    if not asked["workflow"]:
+        return _verify(args, args.verify) if args.verify else _listing(args)
+    wanted = programs.options(asked)
+    if args.into is not None:
+        programs.writable(args.into, args.force)
+    if args.verify is not None:
+        from cudagraph_skill.scaffold import receipt
+
+        receipt.place(Path(args.into))  # what stands in its way is said before anything is written
+    versions = [each for text in args.versions or () for each in text.split(",")]
+    program = programs.write(wanted, versions, args.python or "", args.into or "")
+    if args.into is not None:
+        programs.save(program.text, args.into, args.force)
+    own = f"{next_step.program('scaffold')} {program.command}{_by_python(args)}"
+    step = f"{own} --into step.py" if args.into is None else _verifying(args)
+    if args.verify is not None:
+        return _verify_written(args, program, step)
+    if args.json:
+        print(scaffolding.as_json(scaffolding.program_data(program, args.into or "", step)))
+        return 0
+    beside = "\n".join([*scaffolding.notes(program, args.into or ""), f"next: {step}"])
+    if args.into is None:
+        print(program.text, end="", flush=True)
+        say(beside)
+    else:
+        print(beside)
+    return 0
+
+
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
+    """The workflow and options that were given, where they go together with the others."""
+    if args.name and args.workflow:
+        raise SkillError(
+            f"skill scaffold: {args.name} and --workflow {args.workflow} both name a workflow: leave one of them out"
+        )
+    asked = {"workflow": args.name or args.workflow, **{name: getattr(args, name) for name in (*_WISHES, "inference")}}
+    given = next((name for name in (*_WISHES, "inference", "versions", "into", "force") if getattr(args, name)), "")
+    option = "for" if given == "versions" else given
+    if given and args.verify and not asked["workflow"]:
+        raise SkillError(
+            f"skill scaffold: --verify {args.verify} runs a program that is there, as it stands: leave out --{option}"
+        )
+    if given not in ("", "force") and not asked["workflow"]:
+        raise SkillError(
+            f"skill scaffold: --{option} is given, but no workflow: `skill scaffold` lists them, `skill recommend` names one"
+        )
+    if args.force and args.into is None:
+        raise SkillError("skill scaffold: --force replaces a file: name it with --into FILE")
+    if args.verify and asked["workflow"]:
+        raise SkillError(
+            f"skill scaffold: --verify {args.verify} is for a program that is there; to write one and verify it: "
+            f"--into {operand(args.verify)} --verify"
+        )
+    if args.verify == "" and args.into is None:
+        raise SkillError(
+            "skill scaffold: the receipt is kept beside the program: add --into FILE, or name one that is there, --verify FILE"
+        )
+    for name in ("deadline", "processes"):
+        if getattr(args, name) is not None and args.verify is None:
+            raise SkillError(f"skill scaffold: --{name} is for a run on the GPU: add --verify")
+    return asked
+
+
+def _listing(args: argparse.Namespace) -> int:
+    from cudagraph_skill.scaffold import output as scaffolding
+
+    step = next_step.program("recommend")
+    print(scaffolding.as_json(scaffolding.listing_data(_WISHES, step)) if args.json else scaffolding.listing(_WISHES, step))
+    return 0
+
+
+def _verifying(args: argparse.Namespace) -> str:
+    """The command that verifies what was written."""
+    return f"{next_step.program('scaffold')} --verify {operand(args.into)}{_by_python(args)}"
+
+
+def _by_python(args: argparse.Namespace) -> str:
+    return f" --python {operand(args.python)}" if args.python else ""
+
+
+def _verify_written(args: argparse.Namespace, program: Program, step: str) -> int:
+    """Verify what this call has written; where that cannot begin, the file and the way on are named."""
+    from cudagraph_skill.scaffold import output as scaffolding
+
+    for note in scaffolding.notes(program, args.into):
+        say(note)
+    try:
+        return _verify(args, args.into, f"skill scaffold {program.command}", scaffolding.program_data(program, args.into, step))
+    except SkillError as error:
+        again = step if args.python or "--python" not in str(error) else f"{step} --python PYTHON"
+        raise SkillError(f"{error}; {args.into} is written, next: {again}", error.exit_code) from None
+    except KeyboardInterrupt:
+        say(f"{args.into} is written and not verified, next: {step}")
+        raise
+
+
+def _verify(args: argparse.Namespace, file: str, command: str = "", written: dict[str, Any] | None = None) -> int:
+    """Run the checks of a program on the GPU; what lasts is told on stderr."""
+    from cudagraph_skill.capture import interpreter
+    from cudagraph_skill.scaffold import file as programs
+    from cudagraph_skill.scaffold import output as scaffolding
+    from cudagraph_skill.scaffold import receipt
+
+    path = Path(file)
+    processes = args.processes or programs.processes(receipt.program_text(path))
+    with Progress() as progress:
+        found = receipt.verify(
+            path,
+            python=args.python or interpreter.environment_python(),
+            deadline=args.deadline or _VERIFY,
+            processes=processes,
+            command=command,
+            on_progress=progress.say,
+        )
+    try:
+        kept = str(receipt.write(found, path))
+    except SkillError as error:
+        kept = ""
+        say(str(error))
+    step = scaffolding.next_step(found, next_step.steps(args))
+    if args.json:
+        print(scaffolding.as_json({**(written or {}), **scaffolding.data(found, step, kept)}))
+    else:
+        print(scaffolding.text(found, step, kept))
+    return scaffolding.exit_code(found)

@@ -1,0 +1,44 @@
+"""`skill serve`: run the MCP server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.cli.arguments import Parser, add_command
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Declare the arguments of `skill serve`."""
+    new = add_command(
+        commands,
+        "serve",
+        "run the MCP server on stdin and stdout",
+        "example: claude mcp add cuda-graphs -- skill serve\n"
+        "         claude mcp add cuda-graphs -- skill serve --python .venv/bin/python --allow .",
+    )
+    new.add_argument(
+        "--allow",
+        action="append",
+        type=Path,
+        metavar="FOLDER",
+        help="offer the tool run_check, which runs code of this folder on the GPU",
+    )
+    new.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
+    new.set_defaults(run=run, json=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve MCP on stdin and stdout until they close."""
+    try:
+        from cudagraph_skill_server import app
+    except ModuleNotFoundError as error:
+        missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
+        raise SkillError(f"{missing}: run `pip install whoosh markdown-it-py pyyaml 'mcp>=2.3,<3'`", 3) from None
+    app.serve(args.python, args.allow)
+    return 0
