@@ -42,8 +42,12 @@ class Arguments:
         self.extra: dict[int | str, Value] = {}
 
     def get(self, name: str) -> Value | None:
-        """Return the argument of a parameter, None where the call leaves it out."""
-        return self.named.get(name)
+        """Return the argument of a parameter, None where the call leaves it out; a keyword needs no place in the signature."""
+        return self.named.get(name) or self.extra.get(name)
+
+    def first(self) -> Value | None:
+        """Return the argument of the first parameter: of a method, the object that it belongs to."""
+        return next(iter(self.given(self.signature.names[:1])), None)
 
     def given(self, names: Iterable[str]) -> list[Value]:
         """Return the arguments that these parameters have; a starred one may have several."""

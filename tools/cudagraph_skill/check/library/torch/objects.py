@@ -753,7 +753,7 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "torch.device": _device, "torch.finfo": _finfo, "torch.iinfo": _finfo, "torch.Size": lambda _m, args, _k, _n: args[0] if args else Value(),
     "torch.nn.Parameter": _parameter, "torch.nn.Buffer": _buffer, "torch.nn.parameter.Parameter": _parameter,
     "torch.nn.parameter.Buffer": _buffer, "torch.set_default_device": _default_device,
-    "torch.cond": _cond, "torch._higher_order_ops.cond": _cond, "torch.where_": _cond,
+    "torch.cond": _cond, "torch._higher_order_ops.cond": _cond,
     "torch.autograd.set_detect_anomaly": _anomaly, "torch.autograd.detect_anomaly": _object("torch.autograd.detect_anomaly"),
     "torch.sparse_csr_tensor": _sparse("csr"), "torch.nn.utils.rnn.pack_padded_sequence": _pack,
     "torch.set_grad_enabled": _object("torch.set_grad_enabled"),
@@ -1232,7 +1232,7 @@ def _layer_result(machine: Machine, owner: Object, last: str, args: Args, kwargs
         machine.report(
             "CG220",
             node,
-            f"{quoted(node)} makes its orthogonal weight by matrix_exp at every call, which {ops.LINALG['matrix_exp'].why}",
+            f"{quoted(node)} makes its orthogonal weight by matrix_exp at every call, which chooses its scaling on the host",
         )
     _layer_hazards(machine, owner, last, args, kwargs, node)
     main = next((each for each in args if isinstance(each, Tensor)), None)
