@@ -910,8 +910,9 @@ def _namespace(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> V
     return made
 
 
-def _saved(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
-    if any(tensor.on_gpu for each in args for tensor in tensors_in(each)) or any(_holds_tensors(each) for each in args):
+def _saved(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    values = [*args, *kwargs.values()]
+    if any(tensor.on_gpu for each in values for tensor in tensors_in(each)) or any(_holds_tensors(each) for each in values):
         machine.report("CG234", node, f"{quoted(node)} copies GPU tensors to the host to write them")
     return Value()
 

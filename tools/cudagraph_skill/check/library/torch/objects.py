@@ -38,6 +38,7 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library import python
+from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import functions
 from cudagraph_skill.check.library.torch import operations as ops
 
@@ -325,9 +326,9 @@ def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
             if name in {"torch.jit.script", "torch.jit.export", "torch.jit.ignore", "torch._dynamo.disable"} and args
             else Value()
         )
-    if name.endswith(".vector_to_parameters") and args:
+    if name.endswith(".vector_to_parameters"):
         machine.report("CG303", node, f"{quoted(node)} gives each parameter new memory: a replay goes on reading the old")
-        machine.gpu_work(node, *args[:1])
+        machine.gpu_work(node, *bind("vec, parameters", args, kwargs).given(["vec"]))
         return const(None)
     if name.endswith(".parameters_to_vector"):
         machine.gpu_work(node, *args)
@@ -1902,6 +1903,7 @@ def _of_scheduler(machine: Machine, owner: Object, name: str, args: Args, node: 
 
 
 def _of_scaler(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    args = bind("optimizer|outputs", args, kwargs).positional()
     off = owner.kwargs.get("enabled") or (owner.args[5] if len(owner.args) > 5 else None)
     if isinstance(off, Host) and off.value is False:
         return (
@@ -1932,7 +1934,6 @@ def _of_scaler(machine: Machine, owner: Object, name: str, args: Args, kwargs: K
     if name == "get_scale":
         machine.report("CG237", node, f"{quoted(node)} reads the loss scale from the GPU")
         return number()
-    del kwargs
     return const(None)
 
 
@@ -1944,9 +1945,7 @@ def _in_capture(machine: Machine, stream: Value) -> bool:
 
 
 def _of_stream(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    del kwargs
-    state = machine.torch
-    other = args[0] if args else None
+    other = bind("stream|event", args, kwargs).first()
     if name == "synchronize":
         machine.torch.inflight.clear()
         machine.report("CG208", node, f"{quoted(node)} waits for the GPU")
@@ -1962,7 +1961,6 @@ def _of_stream(machine: Machine, owner: Object, name: str, args: Args, kwargs: K
         made.slots["on"] = owner
         made.slots["round"] = const(machine.round)
         return made
-    del state
     return const(None)
 
 
@@ -2023,9 +2021,9 @@ def _of_generator(machine: Machine, owner: Object, name: str, args: Args, kwargs
 
 
 def _of_graph(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    del kwargs
-    if name == "register_generator_state" and args and isinstance(args[0], Object):
-        args[0].slots["registered"] = const(True)
+    generator = bind("generator", args, kwargs).first()
+    if name == "register_generator_state" and isinstance(generator, Object):
+        generator.slots["registered"] = const(True)
     if name == "replay" and machine.inside:
         machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
     if name == "capture_begin" and machine.inside:

@@ -1,0 +1,135 @@
+"""A call reads the same by position and by keyword."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check.library.binding import signature
+from cudagraph_skill.check.library.torch import ops
+
+SETUP = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+x = torch.randn(4, 4, device="cuda")
+number = torch.tensor(2, device="cuda")
+mask = x > 0
+cpu = torch.randn(4, 4)
+ids = torch.tensor([0, 1])
+network = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(network.parameters(), 0.1)
+scaler = torch.amp.GradScaler()
+side = torch.cuda.Stream()
+"""
+CAPTURE = """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+"""
+VALUES = ("x", "number", "cpu", "(mask,)", "-2", "True", "'nuc'")
+
+
+def findings(lines: list[str], setup: str = SETUP) -> list[tuple[int, str, str]]:
+    """Return line, hazard and reason of each finding, without the source that it quotes."""
+    text = setup + CAPTURE + "\n".join(f"    {line}" for line in lines)
+    report = check_text(text, "program.py", None, Options())
+    assert report.notes == []
+    assert report.regions
+    return sorted((each.line, each.id, re.sub(r"^`[^`]*`", "", each.message)) for each in report.findings)
+
+
+@pytest.mark.parametrize(
+    ("by_position", "by_keyword", "hazard"),
+    [
+        ("torch.linalg.svd(x)", "torch.linalg.svd(A=x)", "CG220"),
+        ("torch.linalg.inv(x)", "torch.linalg.inv(A=x)", "CG219"),
+        ("torch.linalg.solve(x, x)", "torch.linalg.solve(A=x, B=x)", "CG219"),
+        ("torch.linalg.norm(x, 'nuc')", "torch.linalg.norm(A=x, ord='nuc')", "CG220"),
+        ("torch.linalg.eigh(x)", "torch.linalg.eigh(A=x)", "CG220"),
+        ("torch.linalg.cholesky(x)", "torch.linalg.cholesky(A=x)", "CG219"),
+        ("torch.where(mask)", "torch.where(condition=mask)", "CG211"),
+        ("torch.where(mask, x, cpu)", "torch.where(mask, input=x, other=cpu)", "CG221"),
+        (
+            "torch.isin(torch.arange(4, device='cuda'), torch.arange(400, device='cuda'))",
+            "torch.isin(elements=torch.arange(4, device='cuda'), test_elements=torch.arange(400, device='cuda'))",
+            "",
+        ),
+        ("torch.isin(torch.zeros(4, device='cuda'), torch.zeros(400, device='cuda'))",
+         "torch.isin(elements=torch.zeros(4, device='cuda'), test_elements=torch.zeros(400, device='cuda'))", "CG212"),
+        ("x.index_put_((mask,), x)", "x.index_put_(indices=(mask,), values=x)", "CG210"),
+        ("scaler.step(optimizer)", "scaler.step(optimizer=optimizer)", "CG237"),
+        (
+            "nn.utils.vector_to_parameters(x, network.parameters())",
+            "nn.utils.vector_to_parameters(vec=x, parameters=network.parameters())",
+            "CG303",
+        ),
+        ("torch.save(x, 'weights.pt')", "torch.save(obj=x, f='weights.pt')", "CG234"),
+        ("x.copy_(cpu)", "x.copy_(src=cpu)", "CG221"),
+        ("x.unsqueeze(0).cuda(0, True)", "x.unsqueeze(0).cuda(device=0, non_blocking=True)", ""),
+    ],
+)  # fmt: skip
+def test_a_call_fails_however_it_is_spelled(by_position: str, by_keyword: str, hazard: str) -> None:
+    read = findings([by_position])
+    assert [id_ for _, id_, _ in read] == ([hazard] if hazard else [])
+    assert findings([by_keyword]) == read
+
+
+@pytest.mark.parametrize("spelling", ["", "stream="])
+def test_a_stream_that_is_waited_for_is_joined_however_it_is_spelled(spelling: str) -> None:
+    lines = [
+        "current = torch.cuda.current_stream()",
+        f"side.wait_stream({spelling}current)",
+        "with torch.cuda.stream(side):",
+        "    y = x * 2",
+        f"current.wait_stream({spelling}side)",
+    ]
+    assert findings(lines) == []
+
+
+@pytest.mark.parametrize("spelling", ["", "generator="])
+def test_a_generator_is_registered_however_that_is_spelled(spelling: str) -> None:
+    program = f"{SETUP}generator = torch.Generator('cuda')\ngraph = torch.cuda.CUDAGraph()\n"
+    program += f"graph.register_generator_state({spelling}generator)\nwith torch.cuda.graph(graph):\n"
+    program += "    y = torch.randn(4, device='cuda', generator=generator)\n"
+    assert check_text(program, "program.py", None, Options()).findings == []
+
+
+def calls(name: str) -> list[tuple[str, bool]]:
+    """Return the ways to name an operation, and whether it is a method: then its first argument stands before the dot."""
+    if name.startswith("Tensor."):
+        return [("x." + name.removeprefix("Tensor."), True)]
+    prefix = {"rnn": "nn.utils.", "torch": ""}.get(name.partition(".")[0], "torch.")
+    if "." in name:
+        return [(prefix + name, False)]
+    if name.startswith("__"):
+        return []
+    as_method = [] if name in {"where", "unfold"} else [(f"x.{name}", True)]  # the methods have rows of their own
+    return [(f"torch.{name}", False), *as_method]
+
+
+def spellings(row: ops.Operation, name: str) -> list[tuple[str, str]]:
+    """Return calls of an operation by position, each with the same call by keyword."""
+    shape = signature(row.signature)
+    pairs = []
+    for function, is_method in calls(name):
+        names = [*shape.positional, *([shape.rest] if shape.rest else [])][1 if is_method else 0 :]
+        if not names:
+            continue
+        for value in VALUES:
+            for count in range(1, len(names) + 1):
+                given = ["x" if place == 0 and not is_method else value for place in range(count)]
+                if shape.rest in names[:count]:
+                    given[-1] = "(2, 2)"
+                words = [f"{word}={text}" for word, text in zip(names, given, strict=False) if word != "from"]
+                if len(words) == len(given):
+                    pairs.append((f"{function}({', '.join(given)})", f"{function}({', '.join(reversed(words))})"))
+    return pairs
+
+
+@pytest.mark.parametrize("row", ops.rows(), ids=lambda row: row.names[0])
+def test_every_row_reads_the_same_by_position_and_by_keyword(row: ops.Operation) -> None:
+    pairs = [pair for name in row.names[:2] for pair in spellings(row, name)]
+    by_position, by_keyword = (["pass", *(pair[place] for pair in pairs)] for place in (0, 1))
+    assert findings(by_position) == findings(by_keyword)
