@@ -32,7 +32,7 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library import python
-from cudagraph_skill.check.library.torch import objects
+from cudagraph_skill.check.library.torch import autograd, modules, optimizers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -274,12 +274,12 @@ class Reader:
         machine.frames.clear()
         if not isinstance(made, Instance):
             made = Instance(cls, 0)
-        for each in objects.all_modules(machine, made):
+        for each in modules.all_modules(machine, made):
             if isinstance(each, Holder):
                 for name in ("training",):
                     if name in each.slots:
                         each.slots[name] = Host("bool")
-        for tensor in objects.tensors_of(machine, made):
+        for tensor in modules.tensors_of(machine, made):
             tensor.device = "cuda"
         return made
 
@@ -618,7 +618,7 @@ class Reader:
         elif name == "zero_grad":
             self.accumulating = None
             trained = [each for each in owned if each.parameter != "buffer" and not each.frozen]
-            if objects.drops_gradients(args, kwargs) and self._needs_gradients(trained):
+            if autograd.drops_gradients(args, kwargs) and self._needs_gradients(trained):
                 edit = edits.keyword(node, "set_to_none", "False")
                 self._later("CG307", node, f"{quoted(node)} drops the gradients that the graph writes to", edit)
         elif name in {"half", "double", "bfloat16"} or any(
@@ -628,7 +628,7 @@ class Reader:
 
     def _parameters(self, owner: Value) -> list[Tensor]:
         """The tensors of this module or optimizer."""
-        return objects.parameters_of(owner) or objects.tensors_of(self.machine, owner)
+        return optimizers.parameters_of(owner) or modules.tensors_of(self.machine, owner)
 
     def _reads(self, tensor: Tensor) -> bool:
         return any(tensor.storages & each.used for each in self.captured)

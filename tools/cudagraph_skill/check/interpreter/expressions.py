@@ -34,8 +34,8 @@ from cudagraph_skill.check.interpreter.values import (
     origins_of,
     quoted,
 )
-from cudagraph_skill.check.library import python
-from cudagraph_skill.check.library.torch import functions, objects
+from cudagraph_skill.check.library import builtins, containers, python, stdlib
+from cudagraph_skill.check.library.torch import functions, objects, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +112,7 @@ def _name(machine: Machine, node: ast.Name) -> Value:
                 found = found.marked(machine.origin("CG103", node, message))
             return found
         scope = scope.outer
-    return python.builtin(name)
+    return builtins.builtin(name)
 
 
 def _attribute(machine: Machine, node: ast.Attribute) -> Value:
@@ -236,15 +236,15 @@ def set_attribute(machine: Machine, target: ast.Attribute, owner: Value, new: Va
         elif custom and machine.frame.function != "__setattr__":
             machine.call(Bound(owner, custom[1]), [const(name), new], {}, target)
         else:
-            objects.on_set(machine, owner, name, new, target)
+            tensors.on_set(machine, owner, name, new, target)
             machine.write(owner, name, new, target)
     elif isinstance(owner, Module):
         machine.write(owner.scope, name, new, target)
     elif isinstance(owner, (Class, Object)):
-        objects.on_set(machine, owner, name, new, target)
+        tensors.on_set(machine, owner, name, new, target)
         machine.write(owner, name, new, target)
     else:
-        objects.on_set(machine, owner, name, new, target)
+        tensors.on_set(machine, owner, name, new, target)
 
 
 # Items ----------------------------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def item(machine: Machine, owner: Value, index: Value, node: ast.Subscript | ast
     if isinstance(owner, Array):
         return Array(sym=mix("item", owner.sym, index.sym), origins=owner.origins | index.origins)
     if isinstance(owner, External) and owner.name == "os.environ":
-        return objects.environment(machine, index, node)
+        return stdlib.environment(machine, index, node)
     if isinstance(owner, (Class, External)):
         return owner  # a type with parameters
     return Value(mix("item", owner.sym, index.sym), owner.origins | index.origins)
@@ -318,7 +318,7 @@ def _of_sequence(machine: Machine, owner: Sequence, index: Value, node: ast.AST)
 
 
 def _of_mapping(machine: Machine, owner: Mapping, index: Value, node: ast.AST) -> Value:
-    key = python.key_of(index)
+    key = containers.key_of(index)
     if key is not None and key in owner.slots:
         return chosen(machine, machine.read(owner, key, owner.slots[key], node), index)
     if key is not None and owner.factory is not None and owner.rest is None:
@@ -416,14 +416,14 @@ def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: as
     if isinstance(owner, Tensor):
         functions.set_index(machine, owner, index, new, target)
     elif isinstance(owner, Mapping):
-        key = python.key_of(index)
+        key = containers.key_of(index)
         if isinstance(index, Tensor):
             return
         if key is None:
             rest = joined([*([owner.rest] if owner.rest is not None else []), new], machine.round)
             owner.rest = rest
         else:
-            objects.on_set(machine, owner, str(key), new, target)
+            tensors.on_set(machine, owner, str(key), new, target)
             if isinstance(new, Tensor) and index.origins:
                 machine.emit(index.origins)
             machine.write(owner, key, new, target)
@@ -440,7 +440,7 @@ def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: as
         elif "[]" in owner.slots:
             _set_in(machine, owner.slots["[]"], index, new, target)
     elif isinstance(owner, Object):
-        objects.on_set(machine, owner, "[]", new, target)
+        tensors.on_set(machine, owner, "[]", new, target)
 
 
 def _set_in_sequence(machine: Machine, owner: Sequence, index: Value, new: Value, target: ast.Subscript) -> None:
@@ -480,7 +480,7 @@ def delete_item(machine: Machine, target: ast.Subscript) -> None:
     owner = value(machine, target.value)
     index = value(machine, target.slice)
     if isinstance(owner, Mapping):
-        key = python.key_of(index)
+        key = containers.key_of(index)
         if key in owner.slots:
             machine.journal.append((owner.slots, key, owner.slots.pop(key)))
     elif isinstance(owner, Sequence):
@@ -780,7 +780,7 @@ def _membership(machine: Machine, op: ast.cmpop, left: Value, right: Value, node
         known = _contains(machine, left.value, right, node)
         if known is not None:
             return const(known is isinstance(op, ast.In), origins | _structure(machine, right, node))
-    key = python.key_of(left)
+    key = containers.key_of(left)
     if key is not None and isinstance(right, Mapping) and right.rest is None:
         return const((key in right.slots) is isinstance(op, ast.In), origins)
     if isinstance(right, Instance):
@@ -980,7 +980,7 @@ def _dict(machine: Machine, node: ast.Dict) -> Value:
             else:
                 made.rest = Value()
             continue
-        known = python.key_of(value(machine, key))
+        known = containers.key_of(value(machine, key))
         if known is None:
             made.rest = joined([*([made.rest] if made.rest is not None else []), found], machine.round)
         else:
@@ -1003,7 +1003,7 @@ def _comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.Gene
     def produce(place: int) -> int:
         if place == len(node.generators):
             if isinstance(node, ast.DictComp):
-                key, each = python.key_of(value(machine, node.key)), value(machine, node.value)
+                key, each = containers.key_of(value(machine, node.key)), value(machine, node.value)
                 if key is None:
                     pairs.rest = joined([*([pairs.rest] if pairs.rest is not None else []), each], machine.round)
                 else:
@@ -1080,7 +1080,7 @@ def formatted(machine: Machine, parts: list[Value], node: ast.AST) -> Value:
 
 
 def _readsquoted(machine: Machine, found: Value, node: ast.AST) -> None:
-    python.readsquoted(machine, found, node)
+    containers.read_text(machine, found, node)
 
 
 def _walrus(machine: Machine, node: ast.NamedExpr) -> Value:

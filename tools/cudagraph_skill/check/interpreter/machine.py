@@ -47,7 +47,7 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library import python
-from cudagraph_skill.check.library.torch import functions, objects
+from cudagraph_skill.check.library.torch import distributed, functions, layers, objects, state, streams, transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -144,7 +144,7 @@ class Machine:
         self.firsts: dict[Slot, tuple[frozenset[int], tuple[str, int, int]]] = {}
         self.copying = False  # the statement gives one name's value to another
         self.binding: Callable[[Slot, Value, ast.AST], None] | None = None
-        self.torch = objects.State()
+        self.torch = state.State()
         self.reading: Callable[[Slot, Value], Value] | None = None  # what a script reads after its capture
         self.leaving: Callable[[Frame], None] | None = None  # a call ends
         self.region_hook: Callable[..., object] | None = None
@@ -232,7 +232,7 @@ class Machine:
     def gpu_work(self, node: ast.AST, *values: Value) -> None:
         """Something is launched on the GPU with these arguments."""
         self.gpu_calls += 1
-        objects.note_library(self, node)
+        state.note_library(self, node)
         if not self.inside:
             return
         for value in values:
@@ -240,7 +240,7 @@ class Machine:
             if isinstance(value, Sequence):
                 expressions.held(self, value, node)
         self.sink(*values, node=node)
-        objects.on_launch(self)
+        streams.on_launch(self)
 
     def guarded_change(self) -> None:
         """GPU state is changed here: not so in a capture, if a test for captures keeps it out."""
@@ -290,7 +290,7 @@ class Machine:
         self.sink(*_leaves(result))
         for slot, old in list(self.old.items()):
             self._rebound(slot, old)
-        objects.on_end(self)
+        streams.on_end(self)
 
     def _rebound(self, slot: Slot, old: Value | None) -> None:
         change = self.dirty[slot]
@@ -554,7 +554,7 @@ class Machine:
 
     def _expression(self, node: ast.Expr) -> int:
         if not isinstance(node.value, ast.Constant):
-            objects.on_dropped(self, self.value(node.value), node.value)
+            distributed.on_dropped(self, self.value(node.value), node.value)
         return NEXT
 
     def _assign(self, node: ast.Assign) -> int:
@@ -781,7 +781,7 @@ class Machine:
 
     def _swallowed(self, node: ast.Try, before: set[tuple[str, int, str]]) -> None:
         for key in set(self.findings) - before:
-            if objects.breaks_capture(key[2]):
+            if state.breaks_capture(key[2]):
                 found = self.findings[key]
                 message = (
                     f"the except of line {node.handlers[0].lineno} cannot save the capture that this breaks: it stays invalid"
@@ -1087,7 +1087,7 @@ class Machine:
 
     def _call_partial(self, partial: Partial, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if partial.how:
-            return objects.call_wrapped(self, partial, args, kwargs, node)
+            return transforms.call_wrapped(self, partial, args, kwargs, node)
         return self.call(partial.function, [*partial.args, *args], {**partial.kwargs, **kwargs}, node)
 
     def _call_choice(self, choice: Choice, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
@@ -1109,7 +1109,7 @@ class Machine:
         found = instance.cls.find("__call__")
         if found:
             return self.call(expressions.bound(self, found[1], instance), args, kwargs, node)
-        return objects.call_module(self, instance, args, kwargs, node)
+        return layers.call_module(self, instance, args, kwargs, node)
 
     def _call_external(self, external: External, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return functions.call(self, external.name, args, kwargs, node)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.values import Tensor, Value, mix, origins_of
 from cudagraph_skill.check.library.binding import bind
-from cudagraph_skill.check.library.torch import objects, ops, results
+from cudagraph_skill.check.library.torch import ops, results, state
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.machine import Machine
@@ -27,7 +27,7 @@ def elementwise(machine: Machine, operands: list[Value], node: ast.AST) -> Tenso
         origins=origins_of(operands),
     )
     for tensor in tensors:
-        objects.on_host_read(machine, tensor, node)
+        state.on_host_read(machine, tensor, node)
     return made
 
 

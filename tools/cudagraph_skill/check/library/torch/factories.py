@@ -17,7 +17,7 @@ from cudagraph_skill.check.interpreter.values import (
     quoted,
     tensors_in,
 )
-from cudagraph_skill.check.library.torch import objects, ops, results, transfer
+from cudagraph_skill.check.library.torch import ops, random, results, transfer
 from cudagraph_skill.check.library.torch.devices import dtype_of, is_true, where_of
 from cudagraph_skill.check.library.torch.elementwise import elementwise
 from cudagraph_skill.check.library.torch.failures import report_failures
@@ -38,7 +38,7 @@ def make(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> Te
     like = args.first() if row.returns == ops.LIKE else None
     where = _device(machine, like, args)
     if (generator := args.get("generator")) is not None:
-        objects.on_generator(machine, generator, on_gpu=where != "cpu", node=node)
+        random.on_generator(machine, generator, on_gpu=where != "cpu", node=node)
     ndim, first = _shape(row, args)
     dtype = results.dtype(row, like if isinstance(like, Tensor) else Tensor("cpu"), args, [])
     made = Tensor(where, ndim, dtype, pinned=is_true(args.get("pin_memory")), first=first)

@@ -19,7 +19,7 @@ from cudagraph_skill.check.interpreter.values import (
 )
 from cudagraph_skill.check.library import python
 from cudagraph_skill.check.library.binding import bind
-from cudagraph_skill.check.library.torch import factories, objects, ops, results, transfer
+from cudagraph_skill.check.library.torch import factories, objects, ops, random, results, state, tensors, transfer
 from cudagraph_skill.check.library.torch.attributes import attribute, named
 from cudagraph_skill.check.library.torch.devices import where_of
 from cudagraph_skill.check.library.torch.elementwise import elementwise
@@ -103,7 +103,7 @@ def _tensor_method(machine: Machine, owner: Tensor, name: str, args: Args, kwarg
     if transfers is not None:
         return transfers(machine, owner, args, kwargs, node)
     if name in _OTHER_METHODS:
-        return objects.tensor_method(machine, owner, name, args, kwargs, node)
+        return tensors.tensor_method(machine, owner, name, args, kwargs, node)
     return operation(machine, f"torch.Tensor.{name}", [owner, *args], kwargs, node)
 
 
@@ -132,7 +132,7 @@ def _on_tensors(machine: Machine, full: str, row: Operation, args: Arguments, no
     if on_gpu:
         report_failures(machine, row, args, node)
     if (generator := args.get("generator")) is not None:
-        objects.on_generator(machine, generator, on_gpu=on_gpu, node=node)
+        random.on_generator(machine, generator, on_gpu=on_gpu, node=node)
     if is_in_place(name) and isinstance(first, Tensor):
         return update(machine, first, values[1:], node, name)
     if on_gpu and row.returns in _READS:
@@ -195,7 +195,7 @@ def _on_cpu(machine: Machine, name: str, row: Operation, args: Arguments, node: 
     values, is_view = args.values(), row.returns == ops.VIEW
     if not is_view:
         for tensor in tensors:
-            objects.on_host_read(machine, tensor, node)
+            state.on_host_read(machine, tensor, node)
     if row.returns in _READS:
         return Host("number", sym=mix(name, *(tensor.sym for tensor in tensors)), origins=origins_of(tensors))
     if row.random and machine.inside:

@@ -1,0 +1,475 @@
+"""Call Python's built-in functions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.values import (
+    NONE,
+    Bound,
+    Choice,
+    Class,
+    External,
+    Function,
+    Host,
+    Instance,
+    Mapping,
+    Method,
+    Object,
+    Sequence,
+    Tensor,
+    Value,
+    const,
+    is_none,
+    joined,
+    mix,
+    number,
+    origins_of,
+    quoted,
+    tensors_in,
+)
+from cudagraph_skill.check.library import containers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def builtin(name: str) -> Value:
+    """What a name means that no scope defines."""
+    return External(f"builtins.{name}") if hasattr(builtins, name) else Value(mix("name", name))
+
+
+def _number(kind: Callable[[Any], Any]) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
+    def convert(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+        if not args:
+            return const(kind())  # type: ignore[call-arg]
+        found = args[0]
+        if isinstance(found, Tensor):
+            return read_number(machine, found, node, kind.__name__)
+        if isinstance(found, Instance):
+            method = found.cls.find(f"__{kind.__name__}__") or found.cls.find("__index__")
+            return machine.call(Bound(found, method[1]), [], {}, node) if method else Host(kind.__name__)
+        if isinstance(found, Host) and found.known:
+            try:
+                return const(kind(found.value), found.origins)
+            except (TypeError, ValueError, OverflowError):
+                return number(origins=found.origins)
+        if isinstance(found, (Sequence, Mapping)) and kind is bool:
+            return Host("bool", sym=mix("bool", found.sym), origins=origins_of([found]))
+        return Host(kind.__name__, sym=mix(kind.__name__, found.sym), origins=found.origins)
+
+    return convert
+
+
+def read_number(machine: Machine, tensor: Tensor, node: ast.AST, how: str) -> Value:
+    """A Python number out of a tensor."""
+    if tensor.on_gpu:
+        machine.report("CG201", node, f"{quoted(node)} reads a value from the GPU on the host")
+        return number()
+    item = machine.call(Method(tensor, "item"), [], {}, node)
+    return Host("number", sym=mix(how, item.sym), origins=item.origins)
+
+
+def _print(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    for each in args:
+        containers.read_text(machine, each, node)
+    if not any(tensor.on_gpu for each in args for tensor in tensors_in(each)):
+        machine.report("CG108", node, f"{quoted(node)} runs at capture only, not at a replay")
+    del kwargs
+    return const(None)
+
+
+def _str(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    for each in args[:1]:
+        containers.read_text(machine, each, node)
+        if isinstance(each, Host) and each.known and not isinstance(each.value, (int, float, str, bool, type(None))):
+            break
+        if isinstance(each, Host) and each.known:
+            return const(str(each.value), each.origins)
+    return Host("str", sym=mix("str", *(each.sym for each in args)), origins=origins_of(args))
+
+
+def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return number()
+    found = args[0]
+    if isinstance(found, Sequence):
+        items = expressions.held(machine, found, node)
+        slot = (id(found), "items")
+        if slot in machine.read_slots:
+            message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"
+            return number(origins=machine.origin("CG302", node, message, slot))
+        return number(mix("len", found.sym), found.origins) if items is None else const(len(items))
+    if isinstance(found, Mapping):
+        return number(mix("len", found.sym)) if found.rest is not None else const(len(found.slots))
+    if isinstance(found, Host) and found.known and isinstance(found.value, (str, bytes, tuple)):
+        return const(len(found.value), found.origins)
+    if isinstance(found, Instance):
+        method = found.cls.find("__len__")
+        if method:
+            return machine.call(Bound(found, method[1]), [], {}, node)
+        items = expressions.items(machine, found, node)
+        return number(mix("len", found.sym)) if items is None else const(len(items))
+    if isinstance(found, Object):
+        items = expressions.items(machine, found, node)
+        return number(mix("len", found.sym)) if items is None else const(len(items))
+    if isinstance(found, Tensor):
+        return const(found.first) if found.first is not None else Host("number", sym=mix("len", min(found.storages)))
+    return number(mix("len", found.sym), found.origins)
+
+
+def _range(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if any(isinstance(each, Tensor) and each.on_gpu for each in args):
+        machine.report("CG207", node, f"{quoted(node)} needs the value of a GPU tensor as a loop count")
+        return Sequence("range", None, machine.round, number())
+    bounds = [each.value for each in args if isinstance(each, Host) and each.known and isinstance(each.value, int)]
+    if len(bounds) == len(args) and args:
+        try:
+            steps = range(*bounds)
+        except (TypeError, ValueError):
+            return Value()
+        if len(steps) <= 64:
+            made = Sequence("range", [const(each, origins_of(args)) for each in steps], machine.round)
+            made.origins = origins_of(args)
+            return made
+    kind = "extent" if any(isinstance(each, Host) and each.kind == "extent" for each in args) else "number"
+    made = Sequence(
+        "range", None, machine.round, Host(kind, sym=mix("range", *(each.sym for each in args)), origins=origins_of(args))
+    )
+    made.origins = origins_of(args)
+    return made
+
+
+def _enumerate(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return Value()
+    start = args[1] if len(args) > 1 else kwargs.get("start", const(0))
+    items = expressions.items(machine, args[0], node)
+    if items is None:
+        pair = Sequence("tuple", [number(mix("place", id(node))), expressions.item_of(machine, args[0], node)], machine.round)
+        return Sequence("iterator", None, machine.round, pair)
+    first = start.value if isinstance(start, Host) and isinstance(start.value, int) else 0
+    pairs: Args = [Sequence("tuple", [const(first + place), each], machine.round) for place, each in enumerate(items)]
+    return Sequence("iterator", pairs, machine.round)
+
+
+def zip_items(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    """Return what `zip` yields: rows where all columns are known."""
+    columns = [expressions.items(machine, each, node) for each in args]
+    if columns and all(column is not None for column in columns):
+        rows: Args = [
+            Sequence("tuple", list(row), machine.round) for row in zip(*(column or [] for column in columns), strict=False)
+        ]
+        return Sequence("iterator", rows, machine.round)
+    each_item = [expressions.item_of(machine, each, node) for each in args]
+    return Sequence("iterator", None, machine.round, Sequence("tuple", each_item, machine.round))
+
+
+def _map(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if len(args) < 2:
+        return Value()
+    columns = [expressions.items(machine, each, node) for each in args[1:]]
+    if all(column is not None for column in columns):
+        rows = zip(*(column or [] for column in columns), strict=False)
+        return Sequence("iterator", [machine.call(args[0], list(row), {}, node) for row in rows], machine.round)
+    one = machine.call(args[0], [expressions.item_of(machine, each, node) for each in args[1:]], {}, node)
+    return Sequence("iterator", None, machine.round, one)
+
+
+def _filter(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if len(args) < 2:
+        return Value()
+    one = expressions.item_of(machine, args[1], node)
+    tested = one if is_none(args[0]) else machine.call(args[0], [one], {}, node)
+    expressions.truth(machine, tested, node)
+    return Sequence("iterator", None, machine.round, one)
+
+
+def _sum(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return Value()
+    items = expressions.items(machine, args[0], node)
+    each = items or [expressions.item_of(machine, args[0], node)]
+    if any(isinstance(one, Tensor) for one in each):
+        total: Value = const(0)
+        for item in each:
+            total = expressions.binary(machine, ast.Add, total, item, node)
+        return total
+    if items is not None and all(isinstance(one, Host) and one.known and isinstance(one.value, (int, float)) for one in items):
+        return const(sum(one.value for one in items if isinstance(one, Host)), origins_of(items))  # type: ignore[misc]
+    return number(mix("sum", *(one.sym for one in each)), origins_of(each))
+
+
+def _extreme(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return Value()
+    each = args if len(args) > 1 else expressions.items(machine, args[0], node) or [expressions.item_of(machine, args[0], node)]
+    compared = [machine.call(kwargs["key"], [one], {}, node) for one in each] if "key" in kwargs else each
+    if any(isinstance(one, Tensor) and one.on_gpu for one in compared) and (len(compared) > 1 or len(args) == 1):
+        machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
+        return next(one for one in each if isinstance(one, Tensor)) if any(isinstance(one, Tensor) for one in each) else each[0]
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "max"
+    known = [one.value for one in each if isinstance(one, Host) and one.known and isinstance(one.value, (int, float))]
+    if len(known) == len(each) and known and "key" not in kwargs:
+        return const(min(known) if name == "min" else max(known), origins_of(each))
+    if all(isinstance(one, Host) for one in each):
+        return number(mix(name, *(one.sym for one in each)), origins_of(each))
+    return (joined(each, machine.round) or Value()).marked(origins_of(each))
+
+
+def _sorted(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return Value()
+    items = expressions.items(machine, args[0], node)
+    each = items or [expressions.item_of(machine, args[0], node)]
+    compared = [machine.call(kwargs["key"], [one], {}, node) for one in each] if "key" in kwargs else each
+    if any(isinstance(one, Tensor) and one.on_gpu for one in compared) and (items is None or len(items) > 1):
+        machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
+    if items is not None and "key" not in kwargs and all(isinstance(one, Host) and one.known for one in items):
+        try:
+            return Sequence("list", sorted(items, key=lambda one: one.value), machine.round)  # type: ignore[attr-defined]
+        except TypeError:
+            return Value()
+    return Sequence("list", items, machine.round, joined(each, machine.round))
+
+
+def _any(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return Value()
+    items = expressions.items(machine, args[0], node)
+    each = items if items is not None else [expressions.item_of(machine, args[0], node)]
+    if any(isinstance(one, Tensor) and one.on_gpu for one in each):
+        machine.report("CG206", node, f"{quoted(node)} asks for the truth of GPU tensors on the host")
+        return Host("bool")
+    truths = [expressions.truth(machine, one, node)[0] for one in each]
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "any"
+    if items is not None and None not in truths:
+        return const(any(truths) if name == "any" else all(truths), origins_of(each))
+    if items is not None and name == "any" and True in truths:
+        return const(True, origins_of(each))
+    if items is not None and name == "all" and False in truths:
+        return const(False, origins_of(each))
+    return Host("bool", sym=mix(name, *(one.sym for one in each)), origins=origins_of(each))
+
+
+def _numeric(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if any(isinstance(each, Tensor) for each in args):
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "abs"
+        return machine.call(External(f"torch.{name}"), args, {}, node)
+    known = [each.value for each in args if isinstance(each, Host) and each.known]
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if len(known) == len(args) and name in {"abs", "round"} and all(isinstance(each, (int, float)) for each in known):
+        try:
+            return const(getattr(builtins, name)(*known), origins_of(args))
+        except (TypeError, ValueError, OverflowError):
+            return number(origins=origins_of(args))
+    return number(mix(name, *(each.sym for each in args)), origins_of(args))
+
+
+def _isinstance(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    del machine, node
+    if len(args) < 2:
+        return Host("bool")
+    found, wanted = args[0], args[1]
+    if isinstance(wanted, Host) and wanted.known:
+        return Host("bool")
+    answers = [_is_a(found, each) for each in (wanted.each() if isinstance(wanted, Sequence) else [wanted])]
+    if True in answers:
+        return const(True)
+    return Host("bool", sym=mix("isinstance", found.sym, wanted.sym)) if None in answers or not answers else const(False)
+
+
+_HOST_TYPES = {"builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.list", "builtins.tuple",
+               "builtins.dict", "numbers.Number", "numbers.Real", "collections.abc.Mapping", "collections.abc.Sequence"}  # fmt: skip
+
+
+def _is_a(found: Value, wanted: Value) -> bool | None:
+    """Whether a value is of a type, where that is known."""
+    if isinstance(wanted, Class):
+        return (
+            wanted in found.cls.line()
+            if isinstance(found, Instance) and not found.guessed
+            else None
+            if type(found) is Value
+            else False
+        )
+    if not isinstance(wanted, External) or isinstance(found, Choice) or type(found) is Value:
+        return None
+    name = wanted.name
+    if isinstance(found, Tensor):
+        if name in {"torch.Tensor", "torch.nn.Parameter"}:
+            return None if found.optional or name.endswith("Parameter") else True
+        return False if name in _HOST_TYPES else None
+    if isinstance(found, Host) and name in {"torch.Tensor", "torch.nn.Module"}:
+        return False
+    if isinstance(found, Host) and found.known and name.startswith("builtins."):
+        kind = getattr(builtins, name[9:], None)
+        return isinstance(found.value, kind) if isinstance(kind, type) else None
+    if isinstance(found, Sequence) and name.startswith("builtins."):
+        return found.kind == name[9:]
+    if isinstance(found, Mapping) and name.startswith("builtins."):
+        return name == "builtins.dict"
+    if isinstance(found, Object) and name.startswith("torch."):
+        return True if found.name == name else bool(name == "torch.nn.Module" and found.name.startswith("torch.nn."))
+    if isinstance(found, Instance) and name.startswith("torch.nn."):
+        return name in found.cls.libraries() or None
+    return None
+
+
+def _hasattr(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    del machine, node
+    if len(args) < 2 or not isinstance(args[1], Host) or not isinstance(args[1].value, str):
+        return Host("bool")
+    owner, name = args[0], args[1].value
+    if isinstance(owner, Instance):
+        if name in owner.slots or owner.cls.find(name):
+            return const(True)
+        known = not owner.guessed and not any(
+            not each.startswith(("torch.nn.Module", "builtins.", "abc.")) for each in owner.cls.libraries()
+        )
+        return const(False) if known and not owner.cls.find("__getattr__") else Host("bool")
+    if isinstance(owner, (Function, Bound)):
+        return const(False)
+    return Host("bool", sym=mix("hasattr", owner.sym, name))
+
+
+def _getattr(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    if len(args) < 2:
+        return Value()
+    owner, name = args[0], args[1]
+    if not isinstance(name, Host) or not isinstance(name.value, str):
+        if isinstance(owner, Instance):
+            options: Args = [each for each in owner.slots.values() if isinstance(each, (Tensor, Instance, Object))]
+            return expressions.chosen(machine, joined(options, machine.round) or Value(), name)
+        return Value(mix("getattr", owner.sym, name.sym), name.origins)
+    missing = _hasattr(machine, args, kwargs, node)
+    if len(args) > 2 and isinstance(missing, Host) and missing.value is False:
+        return args[2]
+    found = expressions.attribute(machine, owner, name.value, node)
+    return expressions.chosen(machine, found, name)
+
+
+def _setattr(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if len(args) == 3 and isinstance(args[1], Host) and isinstance(args[1].value, str):
+        target = ast.copy_location(ast.Attribute(ast.Name("_", ast.Load()), args[1].value, ast.Store()), node)
+        expressions.set_attribute(machine, target, args[0], args[2])
+    return const(None)
+
+
+def _id(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if args and isinstance(args[0], Tensor):
+        return identity(machine, args[0], node)
+    return number(mix("id", args[0].sym if args else 0))
+
+
+def identity(machine: Machine, tensor: Tensor, node: ast.AST) -> Value:
+    """A number that tells tensors apart: eager code sees a new one for new inputs, a replay never does."""
+    changing = not tensor.parameter and machine.inside and tensor.storages & machine.torch.inputs
+    origins = (
+        machine.origin("CG111", node, f"{quoted(node)} differs for each new tensor; a replay always has the captured one")
+        if changing
+        else NONE
+    )
+    return number(mix("id", tensor.storages) if not changing else None, origins)
+
+
+def _iter(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
+    return Object("builtins.iter", args, {}, machine.round) if args else Value()
+
+
+def _next(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    if not args:
+        return Value()
+    source = args[0]
+    if isinstance(source, Sequence):
+        items = source.items
+        return items[0] if items else source.rest or Value()
+    if isinstance(source, Object):
+        found = advanced(machine, source, node)
+        if machine.inside and source.made < machine.round:
+            message = f"{quoted(node)} advances an iterator at capture only; every replay repeats what it gave then"
+            origins = machine.origin("CG105", node, message)
+            if isinstance(found, Host):
+                return Host(found.kind, origins=found.origins | origins)
+            machine.emit(origins)
+        return found
+    if isinstance(source, Instance):
+        method = source.cls.find("__next__")
+        if method:
+            return machine.call(Bound(source, method[1]), [], {}, node)
+    return expressions.item_of(machine, source, node)
+
+
+def advanced(machine: Machine, source: Object, node: ast.AST) -> Value:
+    """The next item of an iterator."""
+    place = source.slots.get("place")
+    count = place.value if isinstance(place, Host) and isinstance(place.value, int) else 0
+    source.slots["place"] = const(count + 1)
+    if source.name == "itertools.count":
+        first = source.args[0].value if source.args and isinstance(source.args[0], Host) else 0
+        return const((first if isinstance(first, int) else 0) + count)
+    if source.name == "generator":
+        yielded: Args = []
+        if len(source.args) and len(machine.frames) < 20:
+
+            def keep(found: Value) -> int:
+                yielded.append(found)
+                return 0
+
+            machine.run_generator(source, keep)
+        return yielded[min(count, len(yielded) - 1)] if yielded else Value()
+    inner = source.args[0] if source.args else Value()
+    items = expressions.items(machine, inner, node)
+    if items:
+        return items[count % len(items)]
+    return expressions.item_of(machine, inner, node)
+
+
+def _open(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    mode = args[1] if len(args) > 1 else kwargs.get("mode")
+    writes = isinstance(mode, Host) and isinstance(mode.value, str) and any(letter in mode.value for letter in "wax+")
+    what = "writes a file" if writes else "reads a file"
+    machine.report("CG108" if writes else "CG113", node, f"{quoted(node)} {what} at capture only, not at a replay")
+    return Object("builtins.open", args, kwargs, machine.round)
+
+
+def _type(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
+    del machine
+    if len(args) == 1 and isinstance(args[0], Instance):
+        return args[0].cls
+    return Value(mix("type", *(each.sym for each in args)))
+
+
+def _super(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
+    del machine
+    return expressions.Super(args[0], args[1]) if len(args) == 2 and isinstance(args[0], Class) else Value()
+
+
+def _slice(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
+    bounds = [const(None), *args] if len(args) == 1 else list(args)
+    return Sequence("slice", [*bounds, *[const(None)] * (3 - len(bounds))], machine.round)
+
+
+def _nothing(_: Machine, __: Args, ___: Kwargs, ____: ast.AST) -> Value:
+    return const(None)
+
+
+BUILTINS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
+    "int": _number(int), "float": _number(float), "bool": _number(bool), "complex": _number(complex),
+    "print": _print, "str": _str, "repr": _str, "format": _str, "ascii": _str,
+    "len": _len, "range": _range, "enumerate": _enumerate, "zip": zip_items, "map": _map, "filter": _filter, "sum": _sum,
+    "max": _extreme, "min": _extreme, "sorted": _sorted, "any": _any, "all": _any,
+    "abs": _numeric, "round": _numeric, "divmod": _numeric, "pow": _numeric,
+    "list": containers.container("list"), "tuple": containers.container("tuple"), "set": containers.container("set"), "frozenset": containers.container("set"),
+    "reversed": containers.container("reversed"), "dict": containers.make_dict,
+    "isinstance": _isinstance, "hasattr": _hasattr, "getattr": _getattr, "setattr": _setattr, "id": _id,
+    "iter": _iter, "next": _next, "open": _open, "type": _type, "super": _super, "slice": _slice, "delattr": _nothing, "breakpoint": _nothing,
+}  # fmt: skip

@@ -1,0 +1,289 @@
+"""Make lists, dicts, sets and deques, and call their methods and those of strings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.values import (
+    Class,
+    External,
+    Function,
+    Host,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Value,
+    const,
+    joined,
+    mix,
+    number,
+    origins_of,
+    quoted,
+    tensors_in,
+)
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def key_of(found: Value) -> Any:
+    """The Python key that a value is in a dict; None where it is not known."""
+    if isinstance(found, Host) and found.known and found.value is not None:
+        return found.value
+    if isinstance(found, Sequence) and found.kind == "tuple" and found.items is not None:
+        keys = [key_of(each) for each in found.items]
+        return None if None in keys else tuple(keys)
+    if isinstance(found, (Instance, Class, Function, External, Object)):
+        return ("object", found.sym)
+    if isinstance(found, Tensor):
+        return ("tensor", min(found.storages))
+    if isinstance(found, Host) and not found.known:
+        return ("host", found.sym)
+    return None
+
+
+def read_text(machine: Machine, value: Value, node: ast.AST) -> None:
+    """Report that the text of a value is wanted: that of a GPU tensor needs its numbers."""
+    if any(tensor.on_gpu for tensor in tensors_in(value)):
+        machine.report("CG204", node, f"the text of the GPU tensor {quoted(node)} needs its values on the host")
+
+
+def container(kind: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
+    """Return the builtin that makes a list, tuple, set or reversed iterator."""
+
+    def make(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+        del kwargs
+        if not args:
+            return Sequence(kind, [], machine.round)
+        items = expressions.items(machine, args[0], node)
+        if items is None:
+            made = Sequence(kind, None, machine.round, expressions.item_of(machine, args[0], node))
+            made.origins = args[0].origins
+            return made
+        return Sequence(kind, list(reversed(items)) if kind == "reversed" else items, machine.round)
+
+    return make
+
+
+def make_dict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what `dict` makes of its arguments."""
+    made = Mapping(machine.round)
+    if args and isinstance(args[0], Mapping):
+        made.slots.update(args[0].slots)
+        made.rest = args[0].rest
+    elif args:
+        for pair in expressions.items(machine, args[0], node) or [expressions.item_of(machine, args[0], node)]:
+            parts = expressions.items(machine, pair, node, 2)
+            key = key_of(parts[0]) if parts else None
+            if parts is None or len(parts) < 2 or key is None:
+                made.rest = parts[1] if parts and len(parts) > 1 else Value()
+            else:
+                made.slots[key] = parts[1]
+    made.slots.update(kwargs)
+    return made
+
+
+def copy_of(machine: Machine, found: Value, depth: int = 4) -> Value:
+    """A deep copy: the same structure on memory of its own."""
+    if not depth:
+        return found
+    if isinstance(found, Tensor):
+        new = Tensor(found.device, found.ndim, found.dtype, None, found.sym, found.origins, pinned=found.pinned)
+        new.parameter = found.parameter
+        return new
+    if isinstance(found, Sequence):
+        items = None if found.items is None else [copy_of(machine, each, depth - 1) for each in found.items]
+        return Sequence(found.kind, items, machine.round, found.rest and copy_of(machine, found.rest, depth - 1))
+    if isinstance(found, Instance):
+        new_instance = Instance(found.cls, machine.round)
+        new_instance.slots = {name: copy_of(machine, each, depth - 1) for name, each in found.slots.items()}
+        return new_instance
+    if isinstance(found, Object):
+        twin = Object(found.name, [copy_of(machine, each, depth - 1) for each in found.args], found.kwargs, machine.round)
+        twin.slots = {name: copy_of(machine, each, depth - 1) for name, each in found.slots.items()}
+        twin.site = found.site
+        return twin
+    if isinstance(found, Mapping):
+        made = Mapping(machine.round, found.rest)
+        made.slots = {name: copy_of(machine, each, depth - 1) for name, each in found.slots.items()}
+        return made
+    return found
+
+
+def chain(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
+    """Return the items of several iterables as one iterator."""
+    columns = [expressions.items(machine, each, node) for each in args]
+    if all(column is not None for column in columns):
+        return Sequence("iterator", [each for column in columns for each in column or []], machine.round)
+    rest = joined([expressions.item_of(machine, each, node) for each in args], machine.round)
+    return Sequence("iterator", None, machine.round, rest)
+
+
+def make_defaultdict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return a dict whose missing items a factory makes."""
+    made = make_dict(machine, args[1:], kwargs, node)
+    if isinstance(made, Mapping) and args:
+        made.factory = args[0]
+    return made
+
+
+def make_counter(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return a dict whose missing items are 0."""
+    made = make_dict(machine, [each for each in args if isinstance(each, Mapping)], kwargs, node)
+    if isinstance(made, Mapping):
+        made.factory = External("builtins.int")
+        made.rest = Value() if args and not isinstance(args[0], Mapping) else made.rest
+    return made
+
+
+def sequence_method(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
+    """Return what a method of a list, tuple, set or deque returns."""
+    known = owner.items
+    given = args[0] if args else Value()
+    if name in {"append", "add", "appendleft", "insert"}:
+        new = args[-1] if args else Value()
+        machine.torch.on_keep(machine, owner, new, node)
+        if known is not None and not (owner.made < machine.round and len(known) > 8):
+            front = name == "appendleft" or (name == "insert" and len(args) > 1 and getattr(args[0], "value", None) == 0)
+            machine.write_items(owner, [new, *known] if front else [*known, new], None, node)
+        else:
+            machine.write_items(owner, None, joined([*owner.each()[-2:], new], machine.round), node)
+        return const(None)
+    if name in {"extend", "update", "extendleft"}:
+        items = expressions.items(machine, given, node)
+        if known is not None and items is not None:
+            machine.write_items(owner, [*known, *items], None, node)
+        else:
+            machine.write_items(
+                owner, None, joined([*owner.each(), expressions.item_of(machine, given, node)], machine.round), node
+            )
+        return const(None)
+    if name in {"pop", "popleft", "remove", "clear", "discard"}:
+        return _removed(machine, owner, name, args, node)
+    if name in {"index", "count", "remove", "sort"}:
+        if any(isinstance(each, Tensor) and each.on_gpu for each in owner.each()):
+            hazard = "CG206" if name == "sort" else "CG205"
+            machine.report(hazard, node, f"{quoted(node)} compares GPU tensors on the host")
+        return number(mix(name, owner.sym))
+    if name in {"copy", "union", "difference", "intersection", "__iter__"}:
+        return Sequence(owner.kind, known and list(known), machine.round, owner.rest)
+    if name in {"reverse", "rotate"}:
+        if known is not None:
+            machine.write_items(owner, list(reversed(known)) if name == "reverse" else [*known[-1:], *known[:-1]], None, node)
+        return const(None)
+    return Value(mix(name, owner.sym))
+
+
+def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
+    if name == "remove" and any(isinstance(each, Tensor) and each.on_gpu for each in (*args, *owner.each())):
+        machine.report("CG205", node, f"{quoted(node)} compares GPU tensors on the host")
+    if name == "clear":
+        if (id(owner), "items") not in machine.read_slots:
+            machine.emptied.add((id(owner), "items"))
+        machine.write_items(owner, [], None, node)
+        return const(None)
+    items = expressions.held(machine, owner, node)
+    if items and name in {"pop", "popleft"}:
+        place = args[0].value if args and isinstance(args[0], Host) and isinstance(args[0].value, int) else -1
+        place = 0 if name == "popleft" else place
+        if -len(items) <= place < len(items):
+            left = list(items)
+            found = left.pop(place)
+            machine.write_items(owner, left, None, node)
+            return found
+    return expressions.item_of(machine, owner, node)
+
+
+def mapping_method(machine: Machine, owner: Mapping, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a dict returns."""
+    given = args[0] if args else Value()
+    key = key_of(given)
+    if name in {"get", "pop", "setdefault"}:
+        if key is not None and key in owner.slots:
+            found = machine.read(owner, key, owner.slots[key], node)
+            if name == "pop":
+                machine.journal.append((owner.slots, key, owner.slots.pop(key)))
+            return expressions.chosen(machine, found, given)
+        default = args[1] if len(args) > 1 else kwargs.get("default", const(None))
+        if name == "setdefault" and key is not None and owner.rest is None:
+            machine.write(owner, key, default, node)
+            return default
+        if key is not None and owner.rest is None:
+            return default
+        return expressions.chosen(machine, joined([*owner.each(), default], machine.round) or Value(), given)
+    if name == "items":
+        if owner.rest is None:
+            pairs: Args = [
+                Sequence(
+                    "tuple",
+                    [const(each) if not isinstance(each, tuple) else Value(), machine.read(owner, each, value, node)],
+                    machine.round,
+                )
+                for each, value in list(owner.slots.items())
+            ]
+            return Sequence("iterator", pairs, machine.round)
+        pair = Sequence("tuple", [Host("str"), joined(owner.each(), machine.round) or Value()], machine.round)
+        return Sequence("iterator", None, machine.round, pair)
+    if name == "values":
+        items = (
+            None
+            if owner.rest is not None
+            else [machine.read(owner, each, value, node) for each, value in list(owner.slots.items())]
+        )
+        return Sequence("iterator", items, machine.round, joined(owner.each(), machine.round))
+    if name == "keys":
+        return Sequence(
+            "keys", None if owner.rest is not None else [const(each) for each in owner.slots], machine.round, Host("str")
+        )
+    if name == "update":
+        new = make_dict(machine, args, kwargs, node)
+        if isinstance(new, Mapping):
+            for each, value in new.slots.items():
+                machine.write(owner, each, value, node)
+            owner.rest = new.rest or owner.rest
+        return const(None)
+    if name == "copy":
+        return make_dict(machine, [owner], {}, node)
+    if name == "clear":
+        for each in list(owner.slots):
+            machine.journal.append((owner.slots, each, owner.slots.pop(each)))
+        return const(None)
+    return Value(mix(name, owner.sym))
+
+
+def host_method(machine: Machine, owner: Host, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a string or number returns."""
+    parts = [owner, *args, *kwargs.values()]
+    if name in {"format", "join"} and (owner.kind in {"str", ""}):
+        for each in (*args, *kwargs.values()):
+            read_text(machine, each, node)
+    if owner.kind == "size":
+        return (
+            Sequence("list", None, machine.round, number(mix(name, owner.sym)))
+            if name == "tolist"
+            else number(mix(name, owner.sym))
+        )
+    known = [each.value for each in args if isinstance(each, Host) and each.known]
+    if owner.known and isinstance(owner.value, str) and len(known) == len(args) and not kwargs and name in _STRING_METHODS:
+        try:
+            result = getattr(owner.value, name)(*known)
+        except (TypeError, ValueError):
+            return Value()
+        if isinstance(result, list):
+            return Sequence("list", [const(each, origins_of(parts)) for each in result], machine.round)
+        return const(result, origins_of(parts))
+    kind = "bool" if name.startswith(("is", "starts", "ends")) else owner.kind
+    return Host(kind, sym=mix(name, *(each.sym for each in parts)), origins=origins_of(parts))
+
+
+_STRING_METHODS = {"lower", "upper", "strip", "lstrip", "rstrip", "split", "rsplit", "startswith", "endswith", "replace", "title",
+                   "isdigit", "isalpha", "find", "removeprefix", "removesuffix", "partition", "capitalize", "zfill"}  # fmt: skip

@@ -1,0 +1,115 @@
+"""Follow collectives, process groups and DistributedDataParallel."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.interpreter.values import (
+    Host,
+    Object,
+    Sequence,
+    Value,
+    const,
+    is_none,
+    mix,
+    number,
+    quoted,
+    tensors_in,
+)
+from cudagraph_skill.check.library import stdlib
+from cudagraph_skill.check.library.torch import operations as ops
+
+if TYPE_CHECKING:
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def _is_gloo(group: Value | None) -> bool:
+    backend = group.kwargs.get("backend") if isinstance(group, Object) else None
+    return isinstance(backend, Host) and backend.value == "gloo"
+
+
+def _same_on_all_ranks(machine: Machine, test: ast.AST) -> bool:
+    """Whether both branches of a condition call the same collective, or one sends what the other receives."""
+    for node in ast.walk(machine.frame.module.tree):
+        if isinstance(node, ast.If) and node.test is test:
+            one, other = (_collectives_in(branch) for branch in (node.body, node.orelse))
+            names = [each[0] for each in one], [each[0] for each in other]
+            if {tuple(names[0]), tuple(names[1])} in ({("send",), ("recv",)}, {("isend",), ("irecv",)}):
+                return True
+            return names[0] == names[1] and (len(one) == 1 or one == other)
+    return False
+
+
+def _collectives_in(statements: list[ast.stmt]) -> list[tuple[str, str]]:
+    calls = [each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    found = [(each.func.attr if isinstance(each.func, ast.Attribute) else "", ast.unparse(each)) for each in calls]
+    return [each for each in found if each[0] in ops.COLLECTIVES]
+
+
+def on_dropped(machine: Machine, made: Value, node: ast.AST) -> None:
+    """A statement drops the value of a call."""
+    if isinstance(made, Object) and made.name == "torch.distributed.Work":
+        machine.report("CG703", node, f"{quoted(node)} drops the handle: nothing orders what follows after the collective")
+
+
+def collective(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a function of `torch.distributed` returns."""
+    last = name.rsplit(".", 1)[-1]
+    if last in {"barrier", "monitored_barrier"}:
+        machine.report("CG701", node, f"{quoted(node)} makes the host wait for all ranks")
+    elif last in ops.OBJECT_COLLECTIVES:
+        machine.report("CG702", node, f"{quoted(node)} pickles objects and copies them through the host")
+    elif last in ops.COLLECTIVES:
+        given = tensors_in(Sequence("list", [*args, *kwargs.values()], 0), 4)
+        if given and all(not tensor.on_gpu for tensor in given):
+            machine.report("CG707", node, f"{quoted(node)} sends CPU tensors: the graph does not hold that")
+        machine.gpu_work(node, *args)
+        for origins, where, _ in machine.control:
+            if where is not None and any(each.id == "CG706" for each in origins) and not _same_on_all_ranks(machine, where):
+                machine.report("CG706", where, f"{quoted(where)} lets ranks capture different collectives, or another order")
+        group = kwargs.get("group")
+        channel = f"NCCL {group.sym if group is not None and not is_none(group) else 0}"
+        if not machine.inside:
+            machine.torch.warm.add(channel)
+        elif machine.torch.script and channel not in machine.torch.warm and not _is_gloo(group):
+            machine.report(
+                "CG704", node, f"{quoted(node)} is the first collective of its group: the communicator is made in the capture"
+            )
+        made = Object("torch.distributed.Work", args, kwargs, machine.round)
+        handle = kwargs.get("async_op")
+        return made if isinstance(handle, Host) and handle.value is True else const(None)
+    if last == "new_group":
+        return Object(name, args, kwargs, machine.round)
+    if last == "get_rank":
+        return number(mix(name), stdlib.rank_origin(machine, node))
+    if last == "get_world_size":
+        return number(mix(name))
+    return Object(name, args, kwargs, machine.round) if last[:1].isupper() else Value(mix(name))
+
+
+def call_ddp(machine: Machine, owner: Object, node: ast.AST) -> None:
+    """Count the steps of DistributedDataParallel, which rebuilds its buckets in the first ones."""
+    count = owner.slots.get("calls")
+    calls = count.value if isinstance(count, Host) and isinstance(count.value, int) else 0
+    if not machine.inside:
+        owner.slots["calls"] = const(calls + 1)
+        machine.torch.ddp_calls += calls < 11
+    elif machine.torch.script and not machine.torch.no_grad and not machine.torch.graphing:
+        if calls < 11 and not machine.hurried:
+            machine.report(
+                "CG705", node, f"{quoted(node)} is captured after {calls} steps: DDP needs 11, in which it rebuilds its buckets"
+            )
+        if "on default stream" in owner.slots:
+            machine.report_at(
+                "CG705", owner, "this DDP is built on the default stream, which its gradient hooks then belong to"
+            )
+
+
+def of_work(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a collective's handle returns."""
+    del machine, owner, name, args, kwargs, node
+    return const(None)

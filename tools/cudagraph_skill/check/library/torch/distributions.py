@@ -1,0 +1,68 @@
+"""Follow torch.distributions, which validate their arguments on the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check import edits
+from cudagraph_skill.check.interpreter.values import Host, Object, Tensor, Value, quoted, tensors_in
+from cudagraph_skill.check.library.torch import functions
+from cudagraph_skill.check.library.torch import operations as ops
+
+if TYPE_CHECKING:
+    import ast
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def _validates(made: Object) -> bool:
+    given = made.kwargs.get("validate_args")
+    return not (isinstance(given, Host) and given.value is False)
+
+
+def distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Make a distribution, which validates its arguments on the host."""
+    made = Object(name, args, kwargs, machine.round)
+    on_gpu = any(tensor.on_gpu for each in (*args, *kwargs.values()) for tensor in tensors_in(each))
+    last = name.rsplit(".", 1)[-1]
+    if on_gpu and last in ops.ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(made):
+        machine.report("CG228", node, f"{quoted(node)} reads its arguments on the host even without validation")
+    if on_gpu and _validates(made) and machine.inside:
+        machine.report(
+            "CG228",
+            node,
+            f"{quoted(node)} checks its arguments on the host: validate_args=False is missing",
+            edits.keyword(node, "validate_args", "False"),
+        )
+    if on_gpu:
+        machine.gpu_work(node, *args, *kwargs.values())
+    return made
+
+
+def _of_distribution(machine: Machine, made: Object, name: str, args: Args, node: ast.AST) -> Value:
+    parts = [made, *(each for each in made.args if isinstance(each, Object))]
+    given = [tensor for each in parts for part in (*each.args, *each.kwargs.values()) for tensor in tensors_in(part)]
+    if name in {"sample", "rsample"} and not any(tensor.on_gpu for tensor in given):
+        return functions.cpu_random(machine, node)
+    machine.gpu_work(node, *args)
+    if (
+        name == "log_prob"
+        and _validates(made)
+        and made.made < machine.round
+        and any(isinstance(each, Tensor) and each.on_gpu for each in args)
+    ):
+        machine.report("CG228", node, f"{quoted(node)} checks its argument on the host: validate_args=False is missing")
+    if name == "sample" and any(each.name.endswith((".Normal", ".LogNormal")) for each in parts) and not _validates(made):
+        machine.report("CG229", node, f"{quoted(node)} checks the standard deviations on the host; rsample() does not")
+    if name == "expand":
+        return made
+    return Tensor("cuda", None, "int" if "Categorical" in made.name and name == "sample" else "float")
+
+
+def of_distribution(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a distribution returns."""
+    del kwargs
+    return _of_distribution(machine, owner, name, args, node)

@@ -1,0 +1,77 @@
+"""Follow CUDAGraph objects and make_graphed_callables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.interpreter.values import Object, Partial, Sequence, Value, const, quoted, tensors_in
+from cudagraph_skill.check.library.binding import bind
+
+if TYPE_CHECKING:
+    import ast
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def flush(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Report memory management, which runs at capture only."""
+    del args, kwargs
+    machine.report("CG502", node, f"{quoted(node)} runs at capture only, and costs time")
+    return const(None)
+
+
+def call_graphed(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """A replay through a graphed callable: its outputs are the same tensors each time."""
+    machine.torch.graphed_called = True
+    if machine.torch.calling is not None:
+        machine.torch.calling(machine, partial, "graphed", args, kwargs, node)
+    if id(partial) not in machine.torch.outputs:
+        made = machine.call(partial.function, args, kwargs, node)
+        for tensor in tensors_in(made):
+            tensor.layout = "graphed"
+        machine.torch.outputs[id(partial)] = made
+    return machine.torch.outputs[id(partial)]
+
+
+def graph_callables(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return graphed versions of callables."""
+    if machine.inside:
+        machine.report("CG406", node, f"{quoted(node)} captures inside a capture")
+        return Value()
+    given = args[0] if args else kwargs.get("callables", Value())
+    if machine.torch.calling is not None:
+        machine.torch.calling(machine, given, "make_graphed_callables", args, kwargs, node)
+    if machine.torch.autocasts:
+        machine.add(
+            "CG608",
+            *machine.site(node),
+            f"{quoted(node)} captures while autocast keeps casts: cache_enabled=False is missing",
+            (),
+        )
+    if isinstance(given, Sequence):
+        items: Args | None = None if given.items is None else [Partial(each, [], {}, "graphed") for each in given.items]
+        return Sequence("tuple", items, machine.round, given.rest)
+    return Partial(given, [], {}, "graphed")
+
+
+def is_capturing(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return whether a capture is under way."""
+    del args, kwargs
+    message = f"{quoted(node)} keeps GPU work out of the capture: replays leave it out for ever"
+    return const(machine.inside and machine.reporting, machine.origin("CG115", node, message))
+
+
+def of_graph(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a CUDAGraph returns."""
+    generator = bind("generator", args, kwargs).first()
+    if name == "register_generator_state" and isinstance(generator, Object):
+        generator.slots["registered"] = const(True)
+    if name == "replay" and machine.inside:
+        machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
+    if name == "capture_begin" and machine.inside:
+        machine.report("CG406", node, f"{quoted(node)} begins a capture inside a capture")
+    del owner
+    return const("pool") if name == "pool" else const(None)

@@ -1,0 +1,210 @@
+"""Call layers of torch.nn, and modules of the user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.values import (
+    Host,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Value,
+    const,
+    is_none,
+    quoted,
+)
+from cudagraph_skill.check.library.torch import distributed, modules
+
+if TYPE_CHECKING:
+    import ast
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call a module of the user's: hooks, then forward."""
+    found = owner.cls.find("forward")
+    own = owner.slots.get("forward")
+    hooks = machine.torch.hooks.get(id(owner), [])
+    for kind, hook in hooks:
+        if kind == "before":
+            given = machine.call(hook, [owner, Sequence("tuple", args, machine.round)], {}, node)
+            args = _replaced(given, args)
+    if own is not None:
+        result = machine.call(own, args, kwargs, node)
+    elif found:
+        result = machine.call(expressions.bound(machine, found[1], owner), args, kwargs, node)
+    elif base := next(
+        (each for each in owner.cls.libraries() if each.startswith("torch.nn.") and each != "torch.nn.Module"), ""
+    ):
+        result = call_inherited(machine, owner, base, args, kwargs, node)
+    else:
+        machine.gpu_work(node, *args)
+        result = Tensor("") if any(name.startswith("torch.nn.") for name in owner.cls.libraries()) else Value()
+    for kind, hook in hooks:
+        if kind == "after":
+            given = machine.call(hook, [owner, Sequence("tuple", args, machine.round), result], {}, node)
+            result = result if is_none(given) or type(given) is Value else given
+    return result
+
+
+def call_inherited(machine: Machine, owner: Instance, base: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call what a user's layer inherits from one of torch's."""
+    given = owner.slots.get("__options__")
+    made = Object(
+        base, given.args if isinstance(given, Object) else [], given.kwargs if isinstance(given, Object) else {}, owner.made
+    )
+    made.slots = {name: each for name, each in owner.slots.items() if name in {"training", "momentum", "children"}}
+    return _layer_result(machine, made, base.rsplit(".", 1)[-1], args, kwargs, node)
+
+
+def _replaced(given: Value, args: Args) -> Args:
+    if isinstance(given, Sequence) and given.items is not None:
+        return list(given.items)
+    return [given] if isinstance(given, Tensor) else args
+
+
+def call_layer(machine: Machine, owner: Object, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call a layer of torch.nn: its hooks, then the layer."""
+    last = owner.name.rsplit(".", 1)[-1]
+    hooks = machine.torch.hooks.get(id(owner), [])
+    for kind, hook in hooks:
+        if kind == "before":
+            args = _replaced(machine.call(hook, [owner, Sequence("tuple", args, machine.round)], {}, node), args)
+    result = _layer_result(machine, owner, last, args, kwargs, node)
+    for kind, hook in hooks:
+        if kind == "after":
+            given = machine.call(hook, [owner, Sequence("tuple", args, machine.round), result], {}, node)
+            result = result if is_none(given) or type(given) is Value else given
+    return result
+
+
+def _layer_result(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    inner = modules.container_items(machine, owner)
+    if last == "Sequential" and isinstance(inner, (Sequence, Mapping)):
+        result = args[0] if args else Value()
+        for each in inner.each():
+            result = machine.call(each, [result], {}, node)
+        return result
+    if last in {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"} and owner.args:
+        if last == "DistributedDataParallel":
+            distributed.call_ddp(machine, owner, node)
+        return machine.call(owner.args[0], args, kwargs, node)
+    machine.gpu_work(node, *args, *kwargs.values(), *(each for _, each in modules.own_tensors(machine, owner)))
+    for name, held in list(owner.slots.items()):
+        if isinstance(held, Host) and name != "training":
+            machine.sink(machine.read(owner, name, held, node), node=node)
+    for _, each in modules.own_tensors(machine, owner):
+        if not each.frozen:
+            machine.torch.trained |= each.storages
+    library = (
+        "cuBLAS"
+        if last in {"Linear", "Bilinear", "MultiheadAttention", "TransformerEncoderLayer", "GRUCell", "LSTMCell"}
+        else ("cuDNN" if last.startswith(("Conv", "LSTM", "GRU", "RNN")) else "")
+    )
+    if library:
+        (machine.torch.cold if machine.inside else machine.torch.warm).add(library)
+    if last.startswith("Lazy") and "ready" not in owner.slots:
+        owner.slots["ready"] = const(True)
+        if machine.inside:
+            machine.torch.lazy.append(machine.site(node))
+    if "__orthogonal__" in owner.slots:
+        machine.report(
+            "CG220",
+            node,
+            f"{quoted(node)} makes its orthogonal weight by matrix_exp at every call, which chooses its scaling on the host",
+        )
+    _layer_hazards(machine, owner, last, args, kwargs, node)
+    main = next((each for each in args if isinstance(each, Tensor)), None)
+    where = main.device if main is not None else ""
+    ndim = main.ndim if main is not None else None
+    if last in {"LSTM", "GRU", "RNN"}:
+        state: Value = Tensor(where, ndim, "float")
+        if last == "LSTM":
+            state = Sequence("tuple", [Tensor(where, ndim, "float"), Tensor(where, ndim, "float")], machine.round)
+        return Sequence("tuple", [Tensor(where, ndim, "float"), state], machine.round)
+    if last == "LSTMCell":
+        return Sequence("tuple", [Tensor(where, ndim, "float"), Tensor(where, ndim, "float")], machine.round)
+    if last == "MultiheadAttention":
+        return Sequence("tuple", [Tensor(where, ndim, "float"), Tensor(where, ndim, "float")], machine.round)
+    if last.endswith("Loss"):
+        reduction = owner.kwargs.get("reduction")
+        return Tensor(where, 0 if not isinstance(reduction, Host) or reduction.value != "none" else None, "float")
+    if last in {"Identity", "Flatten", "Unflatten"} and main is not None:
+        return main.view(main.ndim if last == "Identity" else None)
+    made = Tensor(
+        where, ndim + 1 if last == "Embedding" and ndim is not None else None if last == "EmbeddingBag" else ndim, "float"
+    )
+    if machine.inside:
+        machine.born |= made.storages
+    return made
+
+
+def _training(owner: Object) -> bool:
+    mode = owner.slots.get("training")
+    return not (isinstance(mode, Host) and mode.value is False)
+
+
+def _option(owner: Object, name: str, place: int) -> Value | None:
+    if name in owner.slots:
+        return owner.slots[name]
+    return owner.kwargs.get(name) or (owner.args[place] if place < len(owner.args) else None)
+
+
+def _given(found: Value | None) -> bool:
+    """Whether an argument is given and not known to be None."""
+    return found is not None and not is_none(found)
+
+
+def _mask_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
+    """Transformer stacks compare their mask with a causal one; in eval mode they make nested tensors of padded batches."""
+    names = {"TransformerEncoder": ("mask", "is_causal", 1), "TransformerDecoder": ("tgt_mask", "tgt_is_causal", 2)}.get(last)
+    if names is None:
+        return
+    mask = kwargs.get(names[0]) or (args[names[2]] if len(args) > names[2] else None)
+    if _given(mask) and names[1] not in kwargs:
+        machine.report("CG215", node, f"{quoted(node)} compares its mask with a causal one on the host: {names[1]}= is missing")
+    nested, mode = _option(owner, "enable_nested_tensor", 3), owner.slots.get("training")
+    off = isinstance(nested, Host) and nested.value is False
+    evaluates = isinstance(mode, Host) and mode.value is False
+    if last == "TransformerEncoder" and _given(kwargs.get("src_key_padding_mask")) and evaluates and not off:
+        machine.report(
+            "CG227", node, f"{quoted(node)} makes a nested tensor of the padded batch: enable_nested_tensor=False is missing"
+        )
+
+
+def _layer_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
+    _mask_hazards(machine, owner, last, args, kwargs, node)
+    if last == "AdaptiveLogSoftmaxWithLoss":
+        machine.report("CG211", node, f"{quoted(node)} sorts targets into clusters, whose sizes the host reads")
+    if last == "GaussianNLLLoss":
+        machine.report("CG202", node, f"{quoted(node)} asks on the host whether a variance is negative")
+    if last.startswith(("BatchNorm", "SyncBatchNorm", "InstanceNorm")):
+        momentum, tracks = _option(owner, "momentum", 2), _option(owner, "track_running_stats", 4)
+        tracked = not (isinstance(tracks, Host) and tracks.value is False)
+        if momentum is not None and is_none(momentum) and _training(owner) and tracked and last.startswith("Batch"):
+            machine.report_at(
+                "CG232", owner, "momentum=None makes this layer average over all batches, whose count it reads on the host"
+            )
+            machine.report(
+                "CG232", node, f"{quoted(node)} averages over all batches (momentum=None), whose count it reads on the host"
+            )
+    if last in {"LSTM", "GRU", "RNN"}:
+        dropout, layers = _option(owner, "dropout", 5), _option(owner, "num_layers", 2)
+        drops = isinstance(dropout, Host) and dropout.known and isinstance(dropout.value, (int, float)) and dropout.value > 0
+        deep = not isinstance(layers, Host) or not layers.known or (isinstance(layers.value, int) and layers.value > 1)
+        frozen = machine.torch.no_grad > 0 or all(each.frozen for _, each in modules.own_tensors(machine, owner))
+        if drops and deep and layers is not None and _training(owner) and frozen:
+            machine.report_at("CG610", owner, "dropout between the layers needs state that cuDNN makes on the host")
+            machine.report(
+                "CG610", node, f"{quoted(node)} runs cuDNN's dropout between layers, whose state is made on the host"
+            )
+    if last == "CTCLoss":
+        machine.report("CG226", node, f"{quoted(node)} copies its lengths between host and GPU")

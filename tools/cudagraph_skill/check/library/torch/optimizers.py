@@ -1,0 +1,314 @@
+"""Step optimizers, learning-rate schedulers and gradient scalers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check import edits
+from cudagraph_skill.check.interpreter.values import (
+    External,
+    Holder,
+    Host,
+    Instance,
+    Mapping,
+    Method,
+    Object,
+    Sequence,
+    Tensor,
+    Value,
+    const,
+    is_none,
+    mix,
+    number,
+    quoted,
+    tensors_in,
+)
+from cudagraph_skill.check.library.binding import bind
+from cudagraph_skill.check.library.torch import autograd, functions, modules
+from cudagraph_skill.check.library.torch import operations as ops
+
+if TYPE_CHECKING:
+    import ast
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def clip_gradients(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return the norm by which gradients are clipped."""
+    strict = kwargs.get("error_if_nonfinite") or (args[3] if len(args) > 3 else None)
+    if isinstance(strict, Host) and strict.value is True:
+        machine.report(
+            "CG230",
+            node,
+            f"{quoted(node)} tests the norm on the host: error_if_nonfinite=True",
+            edits.keyword(node, "error_if_nonfinite", "False"),
+        )
+    largest = args[1] if len(args) > 1 else kwargs.get("max_norm")
+    if isinstance(largest, Tensor) and largest.on_gpu:
+        machine.report("CG217", node, f"{quoted(node)} needs the value of a GPU tensor as a Python number")
+    machine.gpu_work(node, *args[1:2])
+    return Tensor("cuda", 0, "float")
+
+
+def total_norm(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return the norm of all gradients."""
+    return clip_gradients(
+        machine,
+        args[:1],
+        {"error_if_nonfinite": kwargs.get("error_if_nonfinite", args[2] if len(args) > 2 else const(None))},
+        node,
+    )
+
+
+def update_bn(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Report the update of batch norm statistics, which counts on the host."""
+    del args, kwargs
+    machine.report("CG232", node, f"{quoted(node)} averages over all batches, whose count the layers read on the host")
+    return const(None)
+
+
+OPTIMIZER_METHODS = {"step", "add_param_group"}
+
+
+def optimizer(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Make an optimizer, a learning-rate scheduler or an averaged model."""
+    made = Object(name, args, kwargs, machine.round)
+    made.site, made.call = machine.site(node), node
+    last = name.rsplit(".", 1)[-1]
+    if "lr_scheduler" in name or last in {"AveragedModel", "SWALR"}:
+        if "lr_scheduler" in name:
+            _schedule(machine, made)
+        return made
+    given = args[0] if args else kwargs.get("params", Value())
+    options = {key: each for key, each in kwargs.items() if key != "params"}
+    if len(args) > 1:
+        options.setdefault("lr", args[1])
+    if last == "SGD" and len(args) > 2:
+        options.setdefault("momentum", args[2])
+    give_groups(machine, made, given, options)
+    return made
+
+
+def give_groups(machine: Machine, owner: Holder, given: Value, options: Kwargs) -> None:
+    """Give an optimizer its parameter groups."""
+    items = given.items if isinstance(given, Sequence) else None
+    groups: Args = []
+    if items and all(isinstance(each, Mapping) for each in items):
+        for each in items:
+            group = Mapping(machine.round)
+            group.slots = {**options, **(each.slots if isinstance(each, Mapping) else {})}
+            groups.append(group)
+    else:
+        group = Mapping(machine.round)
+        group.slots = dict(options)
+        group.slots["params"] = Sequence(
+            "list", items, machine.round, given.rest if isinstance(given, Sequence) else Tensor("cuda", None, "float")
+        )
+        groups.append(group)
+    for each in groups:
+        if isinstance(each, Mapping):
+            each.slots.setdefault("lr", number(mix("lr")))
+    owner.slots["param_groups"] = Sequence("list", groups, machine.round)
+    state = Mapping(machine.round)
+    state.factory = External("builtins.dict")
+    owner.slots["state"] = state
+    owner.slots["defaults"] = Mapping(machine.round)
+
+
+def groups_of(owner: Value) -> list[Mapping]:
+    """The parameter groups of an optimizer."""
+    found = owner.slots.get("param_groups") if isinstance(owner, Holder) else None
+    return [each for each in found.each() if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
+
+
+def parameters_of(owner: Value) -> list[Tensor]:
+    """The parameters that an optimizer steps."""
+    return [each for group in groups_of(owner) for each in tensors_in(group.slots.get("params", Value()))]
+
+
+def of_optimizer(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of an optimizer or scheduler returns."""
+    last = owner.name.rsplit(".", 1)[-1]
+    if "lr_scheduler" in owner.name or last == "SWALR":
+        return _of_scheduler(machine, owner, name, args, node)
+    if last == "AveragedModel":
+        if name == "update_parameters":
+            machine.report("CG239", node, f"{quoted(node)} counts on the host and copies between CPU and GPU")
+            return const(None)
+        return modules.module_method(machine, owner.args[0], name, args, kwargs, node) if owner.args else Value()
+    if name == "step":
+        return _step(machine, owner, last, args, kwargs, node)
+    if name == "zero_grad":
+        return autograd.zero_grad(machine, owner, args, kwargs, node)
+    if name == "state_dict":
+        return Mapping(machine.round, Value())
+    return const(None)
+
+
+def _flag(groups: list[Mapping], name: str) -> list[bool]:
+    """For each group, whether an option is on; an unknown one counts as on."""
+    found = []
+    for group in groups:
+        value = group.slots.get(name)
+        found.append(value is not None and not (isinstance(value, Host) and value.known and not value.value))
+    return found
+
+
+def _step(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    groups = groups_of(owner)
+    closure = args[0] if args else kwargs.get("closure")
+    result: Value = const(None)
+    if closure is not None and not is_none(closure):
+        result = machine.call(closure, [], {}, node)
+    _step_hazards(machine, owner, last, groups, node)
+    for group in groups:
+        for name in ("lr", "momentum", "weight_decay", "betas"):
+            if name in group.slots:
+                machine.frame.scope.varying, before = machine.frame.scope.varying, machine.frame.scope.varying
+                _sink_option(machine, group, name, node)
+                machine.frame.scope.varying = before
+    _sparse_state(machine, owner, last, groups, node)
+    machine.gpu_work(node)
+    if machine.inside:
+        machine.torch.stepped |= {memory for each in parameters_of(owner) for memory in each.storages}
+    if not machine.inside:
+        owner.slots["stepped"] = const(True)
+    elif machine.torch.script and "stepped" not in owner.slots and _stateful(last, groups):
+        machine.report(
+            "CG405", node, f"{quoted(node)} is the first step: its state is made inside the graph and made anew at every replay"
+        )
+    return result
+
+
+def _stateful(last: str, groups: list[Mapping]) -> bool:
+    return last != "SGD" or any(_flag(groups, "momentum"))
+
+
+def _sink_option(machine: Machine, group: Mapping, name: str, node: ast.AST) -> None:
+    """A number of a group that changes from step to step is frozen in the captured step."""
+    found = group.slots[name]
+    read = machine.read(group, name, found, node)
+    if isinstance(found, Tensor):
+        return
+    if read.origins and id(group) not in machine.torch.scheduled:
+        slot = (id(group), name)
+        message = f"{quoted(node)} was captured with the {name} of that moment, a Python number that changes between steps"
+        machine.emit(machine.origin("CG110", node, message, slot))
+
+
+def _step_hazards(machine: Machine, owner: Object, last: str, groups: list[Mapping], node: ast.AST) -> None:
+    here = quoted(node)
+
+    def both(hazard: str, at_step: str, at_making: str, option: str = "") -> None:
+        machine.report(hazard, node, f"{here} {at_step}")
+        machine.report_at(hazard, owner, at_making, edits.keyword(owner.call, option, "True") if option else None)
+
+    if last in ops.NEEDS_CAPTURABLE and not all(_flag(groups, "capturable")):
+        both(
+            "CG235",
+            f"steps {last} without capturable=True",
+            f"this {last} is stepped in the capture: capturable=True is missing",
+            "capturable",
+        )
+    if last in ops.NO_CAPTURED_FORM:
+        both("CG236", f"steps {last}, which reads values on the host and has no captured form", f"{last} has no captured form")
+    if last == "Adagrad" and any(_flag(groups, "lr_decay")):
+        both(
+            "CG112",
+            "decays its learning rate by a step count that Python keeps (lr_decay)",
+            "lr_decay makes the step count in Python",
+        )
+    if last in {"SGD", "Adagrad"}:
+        for group, fused in zip(groups, _flag(groups, "fused"), strict=True):
+            lr = group.slots.get("lr")
+            if isinstance(lr, Tensor) and lr.on_gpu and not fused:
+                both(
+                    "CG238",
+                    f"reads a learning rate on the GPU: {last} needs fused=True for it",
+                    "lr is a GPU tensor: fused=True is missing",
+                    "fused",
+                )
+
+
+def _sparse_state(machine: Machine, owner: Object, last: str, groups: list[Mapping], node: ast.AST) -> None:
+    if last not in {"SGD", "Adagrad"} or (last == "SGD" and not any(_flag(groups, "momentum"))):
+        return
+    if any(tensor.layout == "sparse rows" for group in groups for tensor in tensors_in(group.slots.get("params", Value()))):
+        message = f"{quoted(node)} keeps {last} state of sparse gradients, which is bound anew at every step"
+        machine.report("CG306", node, message)
+        machine.report_at("CG306", owner, f"this {last} keeps state of sparse gradients, which is bound anew at every step")
+        held = {
+            memory for group in groups for each in tensors_in(group.slots.get("params", Value())) for memory in each.storages
+        }
+        for layer in (each for each in machine.torch.sparse_layers if held & fingerprint_of(each)):
+            machine.report_at("CG306", layer, "sparse=True gives gradients whose optimizer state is bound anew at every step")
+
+
+def fingerprint_of(layer: Object) -> frozenset[int]:
+    """The memory of a layer's weight."""
+    weight = layer.slots.get("weight")
+    return weight.storages if isinstance(weight, Tensor) else frozenset()
+
+
+def _schedule(machine: Machine, owner: Object) -> None:
+    target = owner.args[0] if owner.args else owner.kwargs.get("optimizer")
+    for group in groups_of(target) if target is not None else []:
+        lr = group.slots.get("lr")
+        if not isinstance(lr, Tensor):
+            group.slots["lr"] = number()
+    del machine
+
+
+def _of_scheduler(machine: Machine, owner: Object, name: str, args: Args, node: ast.AST) -> Value:
+    if name != "step":
+        return Sequence("list", None, machine.round, number())
+    machine.report("CG109", node, f"{quoted(node)} runs at capture only: replays keep the learning rate of that moment")
+    target = owner.args[0] if owner.args else owner.kwargs.get("optimizer")
+    for group in groups_of(target) if target is not None else []:
+        if not isinstance(group.slots.get("lr"), Tensor):
+            before, machine.inside = machine.inside, False
+            if before:
+                machine.torch.scheduled.add(id(group))
+            machine.write(group, "lr", number(), node)
+            machine.inside = before
+    del args
+    return const(None)
+
+
+def of_scaler(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a gradient scaler returns."""
+    args = bind("optimizer|outputs", args, kwargs).positional()
+    off = owner.kwargs.get("enabled") or (owner.args[5] if len(owner.args) > 5 else None)
+    if isinstance(off, Host) and off.value is False:
+        return (
+            args[0]
+            if name == "scale" and args
+            else machine.call(Method(args[0], "step"), [], {}, node)
+            if name == "step" and args
+            else const(None)
+        )
+    if name == "scale":
+        machine.gpu_work(node, *args)
+        return (
+            functions.elementwise(machine, [args[0]], node)
+            if args and isinstance(args[0], Tensor)
+            else args[0]
+            if args
+            else Value()
+        )
+    if name == "step" and args:
+        fused = isinstance(args[0], Object) and bool(groups_of(args[0])) and all(_flag(groups_of(args[0]), "fused"))
+        if not fused and not isinstance(args[0], Instance):
+            machine.report(
+                "CG237", node, f"{quoted(node)} reads on the host whether a gradient is infinite: the optimizer is not fused"
+            )
+        if fused:
+            return machine.call(Method(args[0], "step"), [], {}, node)
+        return const(None)
+    if name == "get_scale":
+        machine.report("CG237", node, f"{quoted(node)} reads the loss scale from the GPU")
+        return number()
+    return const(None)

@@ -1,0 +1,109 @@
+"""Call what torch.compile, vmap, grad and their like return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.interpreter.values import (
+    Bound,
+    Choice,
+    External,
+    Function,
+    Host,
+    Instance,
+    Mapping,
+    Native,
+    Object,
+    Partial,
+    Sequence,
+    Tensor,
+    Value,
+    const,
+    is_none,
+    joined,
+    quoted,
+)
+from cudagraph_skill.check.library.torch import autocast, graphs
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+def wrapper(how: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
+    """Return the function that wraps a callable: compile, vmap, grad."""
+
+    def make(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+        if how == "compile" and machine.torch.calling is not None:
+            machine.torch.calling(machine, Value(), how, args, kwargs, node)
+        if (
+            not args
+            or is_none(args[0])
+            or not isinstance(args[0], (Function, Bound, Partial, Instance, Object, External, Choice, Native))
+        ):
+            return Native(lambda given, _: Partial(given[0], [], kwargs, how) if given else Value())
+        return Partial(args[0], [], kwargs, how)
+
+    return make
+
+
+def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call what vmap, grad, compile and their like return."""
+    if partial.how == "compile":
+        return _call_compiled(machine, partial, args, kwargs, node)
+    if partial.how == "graphed":
+        if machine.inside:
+            machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
+        return Tensor() if machine.inside else graphs.call_graphed(machine, partial, args, kwargs, node)
+    if partial.how == "autocast":
+        return autocast.call_under(machine, partial, args, kwargs, node)
+    if partial.how == "vmap":
+        args = [Tensor(each.device, None, each.dtype) if isinstance(each, Tensor) else each for each in args]
+    found = machine.call(partial.function, args, kwargs, node)
+    if partial.how in {"grad", "vmap", "jacrev", "jacfwd", "hessian"}:
+        if partial.how == "grad" and args and isinstance(args[0], (Mapping, Sequence)):
+            return args[0]
+        return found if isinstance(found, (Tensor, Sequence, Mapping)) and partial.how == "vmap" else Tensor("", None, "float")
+    if partial.how in {"grad_and_value", "value_and_grad", "vjp", "jvp"}:
+        return Sequence("tuple", [Tensor(), found], machine.round)
+    return found
+
+
+def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    mode = partial.kwargs.get("mode")
+    graphs = isinstance(mode, Host) and mode.value in {"reduce-overhead", "max-autotune"}
+    if machine.inside:
+        if graphs:
+            machine.report("CG406", node, f"{quoted(node)} replays CUDA graphs of its own inside the capture")
+        elif machine.torch.script and not getattr(partial, "args", None):
+            machine.report("CG407", node, f"{quoted(node)} compiles at its first call, inside the capture")
+    else:
+        partial.args = [const(True)]
+    before = machine.reporting
+    machine.reporting = False
+    try:
+        return machine.call(partial.function, args, kwargs, node)
+    finally:
+        machine.reporting = before
+
+
+def functional_call(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call a module with other parameters."""
+    given = args[2] if len(args) > 2 else kwargs.get("args", Value())
+    inner = list(given.items or []) if isinstance(given, Sequence) else [given]
+    if len(args) > 1:
+        machine.use(args[1])
+    return machine.call(args[0], inner, {}, node) if args else Value()
+
+
+def cond(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Call both branches of `torch.cond`."""
+    del kwargs
+    inner = args[3].each() if len(args) > 3 and isinstance(args[3], Sequence) else []
+    results = [machine.call(branch, inner, {}, node) for branch in args[1:3]]
+    return joined(results, machine.round) or Value()
