@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.interpreter.values import Host, Object, Tensor, Value, quoted, tensors_in
-from cudagraph_skill.check.library.torch import functions
+from cudagraph_skill.check.library.torch import factories
 from cudagraph_skill.check.library.torch import operations as ops
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _of_distribution(machine: Machine, made: Object, name: str, args: Args, node
     parts = [made, *(each for each in made.args if isinstance(each, Object))]
     given = [tensor for each in parts for part in (*each.args, *each.kwargs.values()) for tensor in tensors_in(part)]
     if name in {"sample", "rsample"} and not any(tensor.on_gpu for tensor in given):
-        return functions.cpu_random(machine, node)
+        return factories.cpu_random(machine, node)
     machine.gpu_work(node, *args)
     if (
         name == "log_prob"

@@ -19,7 +19,7 @@ from cudagraph_skill.check.interpreter.values import (
     origins_of,
     quoted,
 )
-from cudagraph_skill.check.library.torch import autograd, functions
+from cudagraph_skill.check.library.torch import autograd, devices
 
 if TYPE_CHECKING:
     import ast
@@ -196,7 +196,7 @@ def _moved(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast
         if isinstance(each, Tensor):
             where = each.device
         elif isinstance(each, Host) and each.kind not in {"dtype", "bool"}:
-            where = functions.where_of(machine, each)
+            where = devices.where_of(machine, each)
     where = where or ("cuda" if args or kwargs else "")
     new = isinstance(owner, (Object, Instance)) and owner.made >= machine.round and where.startswith("cuda")
     if new and any(tensor.device != where or isinstance(owner, Object) for tensor in tensors_of(machine, owner)):

@@ -33,9 +33,9 @@ from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import (
     autocast,
     autograd,
+    devices,
     distributed,
     distributions,
-    functions,
     graphs,
     layers,
     modules,
@@ -47,6 +47,7 @@ from cudagraph_skill.check.library.torch import (
     transforms,
 )
 from cudagraph_skill.check.library.torch import operations as ops
+from cudagraph_skill.check.library.torch.in_place import update
 
 if TYPE_CHECKING:
     import ast
@@ -145,9 +146,7 @@ def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
     if name.startswith("torch.optim.") and name.rsplit(".", 1)[-1][:1].isupper():
         return optimizers.optimizer(machine, name, args, kwargs, node)
     if name.startswith("torch.nn.init."):
-        return (
-            functions.update(machine, args[0], args[1:], node, "normal_") if args and isinstance(args[0], Tensor) else Value()
-        )
+        return update(machine, args[0], args[1:], node, "normal_") if args and isinstance(args[0], Tensor) else Value()
     if name == "torch.backends.cudnn.flags":
         searches = kwargs.get("benchmark") or (args[1] if len(args) > 1 else None)
         if isinstance(searches, Host) and searches.value is True:
@@ -225,7 +224,7 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "torch.func.functional_call": transforms.functional_call, "torch.nn.utils.stateless.functional_call": transforms.functional_call,
     "torch.nn.utils.clip_grad_norm_": optimizers.clip_gradients, "torch.nn.utils.clip_grad_value_": optimizers.clip_gradients,
     "torch.nn.utils.get_total_norm": optimizers.total_norm, "torch.optim.swa_utils.update_bn": optimizers.update_bn,
-    "torch.nn.Transformer.generate_square_subsequent_mask": lambda m, _a, k, _n: Tensor(functions.where_of(m, k.get("device")), 2, "float"),
+    "torch.nn.Transformer.generate_square_subsequent_mask": lambda m, _a, k, _n: Tensor(devices.where_of(m, k.get("device")), 2, "float"),
     "torch.device": tensors.device_of, "torch.finfo": tensors.finfo, "torch.iinfo": tensors.finfo, "torch.Size": lambda _m, args, _k, _n: args[0] if args else Value(),
     "torch.nn.Parameter": tensors.parameter, "torch.nn.Buffer": tensors.buffer, "torch.nn.parameter.Parameter": tensors.parameter,
     "torch.nn.parameter.Buffer": tensors.buffer, "torch.set_default_device": tensors.set_default_device,
@@ -490,7 +489,7 @@ def _super_method(machine: Machine, owner: Value, name: str, args: Args, kwargs:
             return layers.call_inherited(machine, receiver, base, args, kwargs, node)
         return layers.call_module(machine, receiver, args, kwargs, node) if name == "__call__" else Value()
     if "[]" in receiver.slots:
-        return functions.call_method(machine, receiver.slots["[]"], name, args, kwargs, node)
+        return machine.call(Method(receiver.slots["[]"], name), args, kwargs, node)
     return modules.module_method(machine, receiver, name, args, kwargs, node)
 
 

@@ -24,8 +24,9 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library.binding import bind
-from cudagraph_skill.check.library.torch import autograd, functions, modules
+from cudagraph_skill.check.library.torch import autograd, modules
 from cudagraph_skill.check.library.torch import operations as ops
+from cudagraph_skill.check.library.torch.elementwise import elementwise
 
 if TYPE_CHECKING:
     import ast
@@ -292,13 +293,7 @@ def of_scaler(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kw
         )
     if name == "scale":
         machine.gpu_work(node, *args)
-        return (
-            functions.elementwise(machine, [args[0]], node)
-            if args and isinstance(args[0], Tensor)
-            else args[0]
-            if args
-            else Value()
-        )
+        return elementwise(machine, [args[0]], node) if args and isinstance(args[0], Tensor) else args[0] if args else Value()
     if name == "step" and args:
         fused = isinstance(args[0], Object) and bool(groups_of(args[0])) and all(_flag(groups_of(args[0]), "fused"))
         if not fused and not isinstance(args[0], Instance):

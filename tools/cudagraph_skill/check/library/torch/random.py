@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.values import Host, Object, Sequence, Value, const, device, mix, quoted
-from cudagraph_skill.check.library.torch import functions
+from cudagraph_skill.check.library.torch import devices
 
 if TYPE_CHECKING:
     import ast
@@ -28,7 +28,7 @@ def forks_gpu(context: Value) -> bool:
 
 def generator(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Make a random generator."""
-    where = functions.where_of(machine, args[0] if args else kwargs.get("device", const("cpu")))
+    where = devices.where_of(machine, args[0] if args else kwargs.get("device", const("cpu")))
     if where != "cpu" and machine.inside:
         machine.report("CG611", node, f"{quoted(node)} makes a generator inside the capture")
     made = Object("torch.Generator", args, kwargs, machine.round)

@@ -20,7 +20,7 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library import builtins
-from cudagraph_skill.check.library.torch import autograd, functions
+from cudagraph_skill.check.library.torch import autograd, devices
 
 if TYPE_CHECKING:
     import ast
@@ -41,7 +41,7 @@ def finfo(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
 def device_of(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return a torch.device."""
     del kwargs, node
-    return device(functions.where_of(machine, args[0])) if args else device("")
+    return device(devices.where_of(machine, args[0])) if args else device("")
 
 
 def parameter(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -68,7 +68,7 @@ def buffer(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value
 def set_default_device(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Set the device on which factories make tensors."""
     del kwargs, node
-    machine.torch.default_device = functions.where_of(machine, args[0]) if args else "cpu"
+    machine.torch.default_device = devices.where_of(machine, args[0]) if args else "cpu"
     return const(None)
 
 
