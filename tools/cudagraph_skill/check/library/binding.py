@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.check.interpreter.values import Value
 
+# torch takes NumPy's names for these parameters too
+_NUMPY = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+
 
 class Signature(NamedTuple):
     """The parameters of an operation, and where each spelling of a keyword goes."""
@@ -85,6 +88,8 @@ def signature(text: str) -> Signature:
         elif name:
             into.append(name)
         spelled.update(dict.fromkeys((name, *others), name))
+    for name in [*spelled]:
+        spelled |= {alias: spelled[name] for alias in _NUMPY.get(name, ()) if alias not in spelled}
     spelled.pop("", None)
     return Signature(tuple(positional), rest, tuple(keyword_only), spelled)
 

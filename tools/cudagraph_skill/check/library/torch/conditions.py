@@ -77,7 +77,7 @@ def is_not_coalesced(args: Arguments) -> bool:
 
 def is_not_sorted_out(args: Arguments) -> bool:
     """Ask whether a sparse tensor is neither coalesced nor compressed: those need no more sorting."""
-    first = args.get("input")
+    first = args.first()
     return not any(tensor.layout in {"csr", "coalesced"} for tensor in (tensors_in(first) if first is not None else ()))
 
 
