@@ -26,119 +26,136 @@ if TYPE_CHECKING:
 Args = list[Value]
 
 
-def _index_parts(found: Value) -> Args:
-    if not isinstance(found, Sequence):
-        return [found]
-    several = any(
-        isinstance(each, Sequence) and each.kind == "slice" for each in found.each()
-    )  # a list of slices is a tuple too
-    return found.each() if found.kind == "tuple" or (found.kind == "list" and several) else [found]
+def _parts_of(subscript: Value) -> Args:
+    """Return what stands between the commas of an index."""
+    if not isinstance(subscript, Sequence):
+        return [subscript]
+    # a list of slices is read as a tuple, a list of numbers as one index
+    has_slices = any(_is_slice(part) for part in subscript.each())
+    as_tuple = subscript.kind == "tuple" or (subscript.kind == "list" and has_slices)
+    return subscript.each() if as_tuple else [subscript]
 
 
-def _index_hazard(machine: Machine, owner: Tensor, found: Value, node: ast.AST, *, writing: Value | None = None) -> None:
+def _is_slice(part: Value) -> bool:
+    return isinstance(part, Sequence) and part.kind == "slice"
+
+
+def _is_gpu_tensor(part: Value) -> bool:
+    return isinstance(part, Tensor) and part.on_gpu
+
+
+def _bounds_in(parts: Args) -> Args:
+    """Return the bounds of slices and the items of lists in an index."""
+    return [inner for part in parts if isinstance(part, Sequence) for inner in part.each()]
+
+
+def _report_index(machine: Machine, owner: Tensor, subscript: Value, node: ast.AST, *, written: Value | None = None) -> None:
     """Report an index that the host has to read."""
     if not owner.on_gpu or not machine.inside:
         return
-    parts = _index_parts(found)
-    for part in parts:
-        if isinstance(part, Tensor) and part.on_gpu:
-            if part.dtype == "bool":
-                if not isinstance(writing, Host):
-                    machine.report(
-                        "CG210", node, f"{quoted(node)} selects by a boolean mask: the number of hits is read on the host"
-                    )
-            elif part.ndim == 0:
-                machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as an index")
-        elif isinstance(part, Tensor) and part.device == "cpu" and part.ndim != 0:
-            machine.report("CG222", node, f"{quoted(node)} copies an index from the CPU to the GPU")
+    for part in _parts_of(subscript):
+        if isinstance(part, Tensor):
+            _report_tensor_index(machine, part, node, written)
         elif isinstance(part, Array):
             machine.report("CG222", node, f"{quoted(node)} copies a numpy index to the GPU")
         elif isinstance(part, Sequence) and part.kind == "slice":
-            if any(isinstance(each, Tensor) and each.on_gpu for each in part.each()):
+            if any(_is_gpu_tensor(bound) for bound in part.each()):
                 machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as the bound of a slice")
         elif isinstance(part, Sequence) and part.kind in {"list", "range", "set"}:
-            _list_index(machine, part, node)
+            _report_list_index(machine, part, node)
 
 
-def _list_index(machine: Machine, part: Sequence, node: ast.AST) -> None:
-    if any(isinstance(each, Tensor) and each.on_gpu for each in part.each()):
+def _report_tensor_index(machine: Machine, part: Tensor, node: ast.AST, written: Value | None) -> None:
+    if part.on_gpu and part.dtype == "bool":
+        # `x[mask] = 0.0` is one masked_fill, whose size the host does not need
+        if not isinstance(written, Host):
+            message = f"{quoted(node)} selects by a boolean mask: the number of hits is read on the host"
+            machine.report("CG210", node, message)
+    elif part.on_gpu and part.ndim == 0:
+        machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as an index")
+    elif part.device == "cpu" and part.ndim != 0:  # a CPU tensor of one number is read as a Python number
+        machine.report("CG222", node, f"{quoted(node)} copies an index from the CPU to the GPU")
+
+
+def _report_list_index(machine: Machine, part: Sequence, node: ast.AST) -> None:
+    if any(_is_gpu_tensor(item) for item in part.each()):
         machine.report("CG216", node, f"{quoted(node)} reads the GPU tensors of an index list on the host")
     else:
         machine.report("CG222", node, f"{quoted(node)} copies an index list from the host to the GPU")
 
 
-def index(machine: Machine, owner: Tensor, found: Value, node: ast.AST) -> Value:
+def index(machine: Machine, owner: Tensor, subscript: Value, node: ast.AST) -> Value:
     """Return `tensor[index]`."""
-    _index_hazard(machine, owner, found, node)
-    parts = _index_parts(found)
+    _report_index(machine, owner, subscript, node)
+    parts = _parts_of(subscript)
     if owner.on_gpu:
-        machine.sink(*parts, *(each for part in parts if isinstance(part, Sequence) for each in part.each()), node=node)
-        if any(isinstance(each, Tensor) for each in parts):
-            machine.gpu_work(node, owner, *[each for each in parts if isinstance(each, Tensor)])
-    fancy = any(isinstance(each, (Tensor, Array)) or (isinstance(each, Sequence) and each.kind != "slice") for each in parts)
-    ndim = _indexed_ndim(owner, parts)
-    if not fancy:
+        machine.sink(*parts, *_bounds_in(parts), node=node)
+        if tensors := [part for part in parts if isinstance(part, Tensor)]:
+            machine.gpu_work(node, owner, *tensors)
+    is_copy = any(isinstance(part, (Tensor, Array, Sequence)) and not _is_slice(part) for part in parts)
+    ndim = _indexed_dims(owner, parts)
+    if not is_copy:
         made = owner.view(ndim)
         made.origins |= origins_of(parts) if not owner.on_gpu else NONE
-        made.sym = mix("index", owner.sym, *(each.sym for each in parts))
+        made.sym = mix("index", owner.sym, *(part.sym for part in parts))
         return made
-    new = Tensor(owner.device, ndim, owner.dtype, sym=mix("index", owner.sym, found.sym), origins=owner.origins)
+    new = Tensor(owner.device, ndim, owner.dtype, sym=mix("index", owner.sym, subscript.sym), origins=owner.origins)
     if machine.inside:
         machine.born |= new.storages
     return new
 
 
-def _indexed_ndim(owner: Tensor, parts: Args) -> int | None:
+def _indexed_dims(owner: Tensor, parts: Args) -> int | None:
+    """Return the number of dimensions of `owner[parts]`."""
     if owner.ndim is None:
         return None
-    ndim = owner.ndim
-    for part in parts:
-        if is_none(part):
-            ndim += 1
-        elif isinstance(part, Host) and part.value is ...:
-            continue
-        elif isinstance(part, Host):
-            if part.kind in {"", "bool", "size"}:
-                return None
-            ndim -= 1
-        elif isinstance(part, Tensor):
-            if part.ndim is None or part.dtype in {"bool", ""}:
-                return None if part.dtype != "bool" else 1 if len(parts) == 1 and part.ndim == owner.ndim else None
-            ndim += part.ndim - 1
-        elif isinstance(part, Sequence) and part.kind == "slice":
-            continue
-        elif not isinstance(part, Sequence):
-            return None
-    return max(0, ndim)
+    masks = [part for part in parts if isinstance(part, Tensor) and part.dtype == "bool"]
+    if masks:
+        return 1 if len(parts) == 1 and masks[0].ndim == owner.ndim else None
+    changes = [_change_of_dims(part) for part in parts]
+    return max(0, owner.ndim + sum(change or 0 for change in changes)) if None not in changes else None
 
 
-def set_index(machine: Machine, owner: Tensor, found: Value, new: Value, node: ast.AST) -> None:
+def _change_of_dims(part: Value) -> int | None:
+    """Return how many dimensions one part of an index adds."""
+    if is_none(part):
+        return 1
+    if isinstance(part, Host):
+        if part.value is ...:
+            return 0
+        return None if part.kind in {"", "bool", "size"} else -1
+    if isinstance(part, Tensor):
+        return None if part.ndim is None or part.dtype == "" else part.ndim - 1
+    return 0 if isinstance(part, Sequence) else None
+
+
+def set_index(machine: Machine, owner: Tensor, subscript: Value, new: Value, node: ast.AST) -> None:
     """Run `tensor[index] = new`."""
-    _index_hazard(machine, owner, found, node, writing=new)
+    _report_index(machine, owner, subscript, node, written=new)
     if owner.on_gpu:
-        _number_into(machine, owner, found, new, node)
+        _report_number(machine, owner, subscript, new, node)
         if isinstance(new, Tensor) and new.device == "cpu" and new.ndim != 0:
             machine.report("CG221", node, f"{quoted(node)} = … copies unpinned CPU memory to the GPU")
-        machine.gpu_work(node, owner, new, *_index_parts(found))
-        machine.sink(*[each for part in _index_parts(found) if isinstance(part, Sequence) for each in part.each()], node=node)
+        machine.gpu_work(node, owner, new, *_parts_of(subscript))
+        machine.sink(*_bounds_in(_parts_of(subscript)), node=node)
     elif isinstance(new, Tensor) and new.on_gpu:
         transfer.download_into(machine, owner, new, node, waits=True)
     else:
-        owner.sym = mix("set", found.sym, new.sym)
-        owner.origins |= origins_of([found, new])
+        owner.sym = mix("set", subscript.sym, new.sym)
+        owner.origins |= origins_of([subscript, new])
 
 
-def _number_into(machine: Machine, owner: Tensor, found: Value, new: Value, node: ast.AST) -> None:
-    """`tensor[0, 0] = 1.0` and `tensor[ids] = 0`: a number for a single element, or for indices, comes from the CPU."""
-    parts = _index_parts(found)
+def _report_number(machine: Machine, owner: Tensor, subscript: Value, new: Value, node: ast.AST) -> None:
+    """Report `tensor[0, 0] = 1.0` and `tensor[ids] = 0`: a number for one element, or for indices, comes from the CPU."""
+    parts = _parts_of(subscript)
     if isinstance(new, Tensor):
         if new.device == "cpu" and new.ndim == 0:
             machine.report("CG221", node, f"{quoted(node)} = … copies a CPU tensor to the GPU")
         return
     if not isinstance(new, Host):
         return
-    by_ids = any(isinstance(each, Tensor) and each.on_gpu and each.dtype == "int" and each.ndim != 0 for each in parts)
-    numbers = [each for each in parts if isinstance(each, Host) and each.kind in {"int", "number", "extent"}]
+    by_ids = any(isinstance(part, Tensor) and part.on_gpu and part.dtype == "int" and part.ndim != 0 for part in parts)
+    numbers = [part for part in parts if isinstance(part, Host) and part.kind in {"int", "number", "extent"}]
     if by_ids or (owner.ndim is not None and len(numbers) == len(parts) == owner.ndim):
         what = "these indices" if by_ids else "a single element"
         machine.report(
@@ -148,14 +165,14 @@ def _number_into(machine: Machine, owner: Tensor, found: Value, new: Value, node
         )
 
 
-def update_index(machine: Machine, owner: Tensor, found: Value, new: Value, node: ast.AugAssign) -> None:
+def update_index(machine: Machine, owner: Tensor, subscript: Value, new: Value, node: ast.AugAssign) -> None:
     """Run `tensor[index] op= new`."""
-    parts = _index_parts(found)
-    if owner.on_gpu and any(isinstance(each, Tensor) and each.dtype == "bool" and each.on_gpu for each in parts):
+    parts = _parts_of(subscript)
+    if owner.on_gpu and any(isinstance(part, Tensor) and part.dtype == "bool" and part.on_gpu for part in parts):
         machine.report(
             "CG210", node, f"{quoted(node)} reads and writes through a boolean mask: the positions are read on the host"
         )
     else:
-        _index_hazard(machine, owner, found, node)
+        _report_index(machine, owner, subscript, node)
     in_place.update(machine, owner, [new, *parts], node)
-    machine.sink(*[each for part in parts if isinstance(part, Sequence) for each in part.each()], node=node)
+    machine.sink(*_bounds_in(parts), node=node)
