@@ -43,8 +43,7 @@ class Operation(NamedTuple):
     random: bool = False
     renews: bool = False  # in place: the new content does not depend on the old
     multiplies: bool = False  # its backward looks for zeros
-    since: str = ""  # the first torch release that has it
-    until: str = ""  # the first torch release that no longer has it
+    since: str = ""  # the first torch release that has it on a GPU, where that is later than 2.4
     seen: str = ""  # the probe that shows the failure
 
 
@@ -113,7 +112,6 @@ def op(
     renews: bool = False,
     multiplies: bool = False,
     since: str = "",
-    until: str = "",
     seen: str = "",
 ) -> Operation:
     """Return a row; lists of names are written with spaces between them."""
@@ -134,7 +132,6 @@ def op(
         renews,
         multiplies,
         since,
-        until,
         seen,
     )
 
@@ -326,6 +323,7 @@ _ROWS = (
     # Results whose size depends on values
     op("masked_select", "input, mask", fails="CG210", because="has a result whose size the host has to read", seen="masked_select"),
     op("nonzero", "input, *, as_tuple", fails="CG211", because=_COUNT, seen="nonzero"),
+    op("nonzero_static", "input, *, size, fill_value", "", MATRIX, INT, since="2.7"),
     op("argwhere", fails="CG211", because=_COUNT, seen="argwhere"),
     op("combinations", "input, r, with_replacement", fails="CG211", because=_COUNT, seen="combinations"),
     op("unique", "input, sorted, return_inverse, return_counts, dim", fails="CG212", because=_COUNT, seen="unique"),
