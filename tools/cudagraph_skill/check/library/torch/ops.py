@@ -88,6 +88,7 @@ _COUNT = "makes a result whose size depends on values, which the host has to rea
 _SUCCESS = "checks on the host whether the decomposition succeeded"
 _SOLVER = "reads back from the GPU while it decomposes"
 _EQUAL = "compares on the GPU and reads the answer on the host"
+_FILL = "copies the number that stands for what is masked out to the GPU"
 _SPARSE = "builds or sorts a sparse layout, whose size the host has to read"
 _SPARSE_PRODUCT = "builds or multiplies a sparse layout, which waits for the GPU"
 
@@ -305,6 +306,22 @@ _ROWS = (
     op("linalg.det", "A", "", SCALAR),
     op("slogdet", "input", PAIR, SCALAR, parts="sign logabsdet"),
     op("linalg.slogdet", "A", PAIR, SCALAR, parts="sign logabsdet"),
+
+    # Reductions under a mask make a tensor of the number that stands for what is left out
+    op("masked.sum masked.mean masked.prod masked.amax masked.amin masked.logsumexp", "input, dim, *, keepdim, dtype, mask", "", REDUCED,
+       fails="CG221", because=_FILL, when=when_.is_given("mask"), seen="masked.mean"),
+    op("masked.argmax masked.argmin", "input, dim, *, keepdim, dtype, mask", "", REDUCED, INT, fails="CG221", because=_FILL,
+       when=when_.is_given("mask"), seen="masked.mean"),
+    op("masked.median", "input, dim, *, keepdim, dtype, mask", "", FEWER, fails="CG221", because=_FILL,
+       when=when_.is_given("mask"), seen="masked.mean"),
+    op("masked.std masked.var", "input, dim, unbiased, *, correction, keepdim, dtype, mask", "", REDUCED, fails="CG221", because=_FILL,
+       when=when_.is_given("mask"), seen="masked.mean"),
+    op("masked.norm", "input, ord, dim, *, keepdim, dtype, mask", "", REDUCED, fails="CG221", because=_FILL,
+       when=when_.is_given("mask"), seen="masked.mean"),
+    op("masked.softmax masked.log_softmax masked.softmin masked.cumsum masked.cumprod", "input, dim, *, dtype, mask", "", SAME,
+       fails="CG221", because=_FILL, when=when_.is_given("mask"), seen="masked.softmax"),
+    op("masked.normalize", "input, ord, dim, *, eps, dtype, mask", "", SAME, fails="CG221", because=_FILL,
+       when=when_.is_given("mask"), seen="masked.softmax"),
 
     # Sorted and decomposed
     op("sort", "input, dim, descending, *, stable", PAIR, SAME, parts="values indices"),
