@@ -62,14 +62,16 @@ class Program(NamedTuple):
 
 def programs(words: list[str]) -> list[Program]:
     """Every program that is offered and has these words in its command; `no-ddp` stands for one without `ddp`."""
-    from cudagraph_skill.scaffold import rules
+    from cudagraph_skill.scaffold import render, rules
+    from cudagraph_skill.scaffold import versions as releases
+    from cudagraph_skill.scaffold.options import spelled
 
-    versions = rules.versions([WRITTEN_FOR], {})
+    versions = releases.choose([WRITTEN_FOR], {})
     found = []
     for each in rules.offered():
-        command = rules.spelled(each)
+        command = spelled(each)
         if matches(command, words):
-            text = rules.program(each, versions, _FILE)
+            text = render.program(each, versions, _FILE)
             found.append(
                 Program(command, text, 2 if each.ddp or each.fsdp else 1, tuple(each for each in _PACKAGES if each in text))
             )

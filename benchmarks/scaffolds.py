@@ -43,12 +43,13 @@ _ROUNDS, _ROUND_SECONDS, _SLOWER = 15, 0.04, 1.02
 def prepared(workload: str, way: str, folder: Path) -> Callable[[], Any]:
     """One step of the scaffolded program for `way`, graphed, with the workload where it says YOURS."""
     import torch
-    from cudagraph_skill.scaffold import rules
+    from cudagraph_skill.scaffold import render, versions
+    from cudagraph_skill.scaffold.options import Options
 
     work = _workload(workload)
-    options = rules.Options(way, training=work.optimizer is not None, amp="bf16" if work.autocast else "")
+    options = Options(way, training=work.optimizer is not None, amp="bf16" if work.autocast else "")
     path = folder / f"{workload}_{way.replace('-', '_')}.py"
-    path.write_text(rules.program(options, rules.versions([f"torch=={torch.__version__}"], {})), encoding="utf-8")
+    path.write_text(render.program(options, versions.choose([f"torch=={torch.__version__}"], {})), encoding="utf-8")
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

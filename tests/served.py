@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import on_gpu
 from cudagraph_skill.scaffold import file as programs
-from cudagraph_skill.scaffold import rules
+from cudagraph_skill.scaffold import render, rules
+from cudagraph_skill.scaffold import versions as releases
 from mcp import Client, StdioServerParameters
 
 HERE = Path(__file__).resolve().parent
@@ -91,9 +92,9 @@ VERDICTS = {"right": ("safe", 0), "reads": ("capture_error", 10), "counts": ("si
 
 def digest() -> str:
     """A name for exactly these cases and the programs that they write."""
-    versions = rules.versions([WRITTEN_FOR], {})
+    versions = releases.choose([WRITTEN_FOR], {})
     asked = [rules.checked(programs.options(_asked(each.options))) for each in CASES]
-    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(rules.program(each, versions, "step.py") for each in asked)]
+    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(render.program(each, versions, "step.py") for each in asked)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import output, recommend, rules
+from cudagraph_skill.scaffold.options import WORKFLOWS, Options, spelled
 from cudagraph_skill.scaffold.recommend import Answers, Recommendation
-from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -270,8 +270,8 @@ def test_a_framework_has_the_names_that_people_use(typed: str, means: str) -> No
 
 def test_text_and_data_end_in_the_same_command() -> None:
     found = recommend.recommend(Answers(training=True, host_reads=True))
-    text = output.recommendation(found, rules.spelled)
-    data = output.recommendation_data(found, rules.spelled)
+    text = output.recommendation(found, spelled)
+    data = output.recommendation_data(found, spelled)
     assert text.splitlines()[-1] == f"next: {data['next']}" == "next: --workflow reduce-overhead --training"
     assert text.startswith("workflow 2, reduce-overhead: ")
     assert all(each["command"] in text and each["when"] in text for each in data["instead"])

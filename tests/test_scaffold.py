@@ -22,9 +22,9 @@ from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.input.settings import Options as Settings
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import file as programs
-from cudagraph_skill.scaffold import output, rules
-from cudagraph_skill.scaffold import versions as installed
-from cudagraph_skill.scaffold.rules import NEWEST, OLDEST, WORKFLOWS, Options
+from cudagraph_skill.scaffold import output, render, rules, versions
+from cudagraph_skill.scaffold.options import WORKFLOWS, Options, spelled
+from cudagraph_skill.scaffold.versions import NEWEST, OLDEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,16 +45,16 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is no
 
 
 def _name(options: Options) -> str:
-    return re.sub(r"[ -]+", "_", rules.spelled(options).replace("--workflow ", "")) + ".py"
+    return re.sub(r"[ -]+", "_", spelled(options).replace("--workflow ", "")) + ".py"
 
 
 def _write_all(folder: Path, *wanted: str) -> list[Path]:
     """All programs for these versions, in files."""
-    versions = rules.versions(wanted, {})
+    releases = versions.choose(wanted, {})
     paths = []
     for options in OFFERED:
         paths.append(folder / _name(options))
-        paths[-1].write_text(rules.program(options, versions, paths[-1].name))
+        paths[-1].write_text(render.program(options, releases, paths[-1].name))
     return paths
 
 
@@ -85,7 +85,7 @@ def test_every_option_is_offered_somewhere() -> None:
 
 
 def test_every_template_is_used_by_some_program_or_template() -> None:
-    used = {rules.template(each) for each in OFFERED}
+    used = {render.template(each) for each in OFFERED}
     for path in TEMPLATES.iterdir():
         used |= set(re.findall(r'include "([\w.]+)"', path.read_text()))
     assert used == {path.name for path in TEMPLATES.iterdir()}
@@ -102,7 +102,7 @@ def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered() -> Non
         with pytest.raises(SkillError) as raised:
             rules.checked(options)
         reason, _, command = str(raised.value).rpartition("; nearest: ")
-        assert command == f"`skill scaffold {rules.spelled(near)}`"
+        assert command == f"`skill scaffold {spelled(near)}`"
         assert any(rule.reason in reason for rule in rules.RULES)
 
 
@@ -115,7 +115,7 @@ def test_every_rule_refuses_something_that_no_other_rule_does_first() -> None:
 
 
 def test_the_releases_of_these_tests_reach_from_the_oldest_to_the_newest() -> None:
-    assert (rules.versions(RELEASES[0], {}), rules.versions(RELEASES[-1], {})) == (OLDEST, NEWEST)
+    assert (versions.choose(RELEASES[0], {}), versions.choose(RELEASES[-1], {})) == (OLDEST, NEWEST)
 
 
 @pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
@@ -163,9 +163,9 @@ def test_programs_are_formatted_and_lint_clean(releases: list[str], tmp_path: Pa
 
 
 def test_equal_programs_are_equal_in_every_run() -> None:
-    versions = rules.versions(["torch==2.11"], {})
+    releases = versions.choose(["torch==2.11"], {})
     options = Options("manual", training=True, amp="bf16")
-    assert rules.program(options, versions) == rules.program(options, versions)
+    assert render.program(options, releases) == render.program(options, releases)
 
 
 _USES = """
@@ -218,10 +218,10 @@ def test_names_that_programs_use_exist_in_torch(written: list[Path]) -> None:
 
 def test_what_changed_between_releases_changes_the_program() -> None:
     fsdp, rng = Options("manual", training=True, fsdp=True), Options("manual", training=True, rng=True)
-    old, new = (rules.program(fsdp, rules.versions([f"torch=={each}"], {})) for each in ("2.5", "2.6"))
+    old, new = (render.program(fsdp, versions.choose([f"torch=={each}"], {})) for each in ("2.5", "2.6"))
     assert "from torch.distributed._composable.fsdp import FSDPModule, fully_shard" in old
     assert "from torch.distributed.fsdp import FSDPModule, fully_shard" in new
-    registers, finds = (rules.program(rng, rules.versions([f"torch=={each}"], {})) for each in ("2.13", "2.14"))
+    registers, finds = (render.program(rng, versions.choose([f"torch=={each}"], {})) for each in ("2.13", "2.14"))
     assert "self.graph.register_generator_state(training.generator)" in registers
     assert "register_generator_state" not in finds
 
@@ -237,7 +237,7 @@ def test_what_changed_between_releases_changes_the_program() -> None:
     ],
 )
 def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[str], have: dict[str, str], torch: Any) -> None:
-    assert rules.versions(wanted, have).torch == torch
+    assert versions.choose(wanted, have).torch == torch
 
 
 @pytest.mark.parametrize(
@@ -248,43 +248,43 @@ def test_wanted_releases_come_before_installed_before_the_newest(wanted: list[st
         ("megatron-core==0.9", "nearest: `--for megatron-core==0.14`"),
         ("transformer_engine==1.13", "nearest: `--for transformer-engine==2.1`"),
         ("torch", "it names no release; write one release of one package, such as torch==2.6"),
-        ("torch>=2.6", "`>=` leaves the release open"),
-        ("torch==9", "`9` is no release, which has a major and a minor number"),
-        ("torch==2.6;megatron-core==0.15", "`2.6;megatron-core==0.15` is no release"),
+        ("torch>=2.6", "`>=` does not select a single release"),
+        ("torch==9", "`9` is not a release with a major and a minor number"),
+        ("torch==2.6;megatron-core==0.15", "`2.6;megatron-core==0.15` is not a release"),
         ("torch==2.6 megatron-core==0.15", "write one release of one package"),
-        ("torch==" + "1" * 5000 + ".1", "is no release"),
+        ("torch==" + "1" * 5000 + ".1", "is not a release"),
         ("numpy==2.0", "the packages are torch, transformer-engine, megatron-core"),
         ("", "the packages are torch"),
     ],
 )
 def test_releases_that_are_not_known_are_refused_with_the_nearest(wanted: str, says: str) -> None:
     with pytest.raises(SkillError, match=re.escape(says)) as raised:
-        rules.versions([wanted], {})
+        versions.choose([wanted], {})
     assert len(str(raised.value)) < 400
 
 
 @pytest.mark.parametrize("text", ["2.6", "2.6.1", "2.6.*", "2.6.0a0+7c8ec84.nv25.03", "2.6.0.dev20260101"])
 def test_a_release_may_be_written_as_packages_write_theirs(text: str) -> None:
-    assert rules.versions([f"torch=={text}"], {}).torch == (2, 6)
+    assert versions.choose([f"torch=={text}"], {}).torch == (2, 6)
 
 
 @pytest.mark.parametrize(
     ("core", "engine", "near"), [("0.16", "2.5", "2.6"), ("0.17", "2.15", "2.17"), ("0.14", "2.16", "2.17")]
 )
 def test_releases_that_do_not_work_together_are_refused_where_it_matters(core: str, engine: str, near: str) -> None:
-    given = rules.versions([f"megatron-core=={core}", f"transformer-engine=={engine}"], {})
+    given = versions.choose([f"megatron-core=={core}", f"transformer-engine=={engine}"], {})
     per_layer = Options("mcore-per-layer", training=True, fp8=True)
     with pytest.raises(SkillError, match=f"nearest: `--for transformer-engine=={near}`"):
-        rules.program(per_layer, given)
+        render.program(per_layer, given)
     for other in (per_layer._replace(fp8=False), per_layer._replace(workflow="mcore-full-iteration")):
-        assert rules.program(other, given)
-    rules.program(per_layer, given._replace(transformer_engine=rules.versions([f"transformer-engine=={near}"], {})[1]))
+        assert render.program(other, given)
+    render.program(per_layer, given._replace(transformer_engine=versions.choose([f"transformer-engine=={near}"], {})[1]))
 
 
 def test_two_releases_of_a_package_are_refused() -> None:
     with pytest.raises(SkillError, match=r"`--for` asks for torch 2\.6 and 2\.9"):
-        rules.versions(["torch==2.6", "torch==2.9"], {})
-    assert rules.versions(["torch==2.6", "torch==2.6.1"], {}).torch == (2, 6)
+        versions.choose(["torch==2.6", "torch==2.9"], {})
+    assert versions.choose(["torch==2.6", "torch==2.6.1"], {}).torch == (2, 6)
 
 
 def test_a_version_that_a_program_does_not_use_is_told_and_not_repeated() -> None:
@@ -305,11 +305,11 @@ def _interpreter(folder: Path, prints: str) -> str:
 
 
 def test_releases_are_read_from_the_interpreter_without_importing_them(tmp_path: Path) -> None:
-    found = installed.releases(sys.executable)
+    found = versions.installed(sys.executable)
     assert found.get("torch", "") == (version("torch") if find_spec("torch") else "")
     (tmp_path / "json.py").write_text("raise SystemExit('a module of the user')")
     done = subprocess.run(
-        [sys.executable, "-c", f"from cudagraph_skill.scaffold import versions; print(versions.releases({sys.executable!r}))"],
+        [sys.executable, "-c", f"from cudagraph_skill.scaffold import versions; print(versions.installed({sys.executable!r}))"],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT / "tools"), "PYTHONSAFEPATH": "1"},
         capture_output=True,
@@ -322,8 +322,8 @@ def test_releases_are_read_from_the_interpreter_without_importing_them(tmp_path:
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("exit 1", "did not say which torch"),
-        ("echo [1]", "did not say"),
+        ("exit 1", "reported no torch"),
+        ("echo [1]", "reported no torch"),
         ("echo no; echo boom >&2", "boom"),
         (None, "No such file"),
     ],
@@ -331,7 +331,7 @@ def test_releases_are_read_from_the_interpreter_without_importing_them(tmp_path:
 def test_an_interpreter_that_does_not_answer_is_one_sentence(script: str | None, says: str, tmp_path: Path) -> None:
     python = _interpreter(tmp_path, script) if script else str(tmp_path / "gone")
     with pytest.raises(SkillError, match=says) as raised:
-        installed.releases(python)
+        versions.installed(python)
     assert raised.value.exit_code == 3
     with pytest.raises(SkillError):
         programs.write(Options("manual", training=True), [], python)
@@ -346,7 +346,7 @@ def test_an_interpreter_that_does_not_answer_is_one_sentence(script: str | None,
         ("./folder", "that is a folder"),
         ("./script.py", "Permission denied"),
         ("~no-such-user/python", "No such file"),
-        ("/bin/ls", "did not say which torch it has"),
+        ("/bin/ls", "reported no torch version"),
     ],
 )
 def test_what_is_no_interpreter_is_called_what_it_is(
@@ -356,16 +356,16 @@ def test_what_is_no_interpreter_is_called_what_it_is(
     Path("folder").mkdir()
     Path("script.py").write_text("x = 1\n")
     with pytest.raises(SkillError, match=says) as raised:
-        installed.releases(python)
+        versions.installed(python)
     assert raised.value.exit_code == 3
     assert "import" not in str(raised.value)  # our own question
 
 
 def test_an_interpreter_that_hangs_is_left_behind_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "DEADLINE", 0.5)
+    monkeypatch.setattr(versions, "DEADLINE", 0.5)
     python = _interpreter(tmp_path, f"sleep 1000 &\necho $! > {tmp_path}/pid\nwait")
-    with pytest.raises(SkillError, match="did not say within"):
-        installed.releases(python)
+    with pytest.raises(SkillError, match="reported no torch version within"):
+        versions.installed(python)
     status = Path("/proc", (tmp_path / "pid").read_text().strip(), "status")
     end = time.monotonic() + 10  # a killed process is gone once it has its turn
     while _lives(status) and time.monotonic() < end:
@@ -395,7 +395,7 @@ def test_a_program_says_how_its_versions_were_found(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(interpreter, "environment_python", lambda: str(tmp_path / "gone"))
     nothing = programs.write(Options("manual", training=True), [], "")
     assert nothing.versions == {"torch": "{}.{}".format(*NEWEST.torch)}
-    assert "the newest known" in nothing.written_for
+    assert "the newest supported" in nothing.written_for
     assert "as `--for` says" in programs.write(Options("manual", training=True), ["torch==2.6"], "/nowhere/python").written_for
 
 
@@ -428,7 +428,7 @@ def test_a_workflow_has_the_names_that_people_use(typed: str, means: str) -> Non
         ("manul", "nearest: `--workflow manual`"),
         ("megatron", "`--workflow mcore-per-layer` or `--workflow mcore-full-iteration`"),
         ("reduce_overheads", "nearest: `--workflow reduce-overhead`"),
-        ("9", "`skill scaffold` says what each is for"),
+        ("9", "`skill scaffold` describes each"),
         ("", "there are profile, "),
         ("x" * 10**5, "…"),
     ],
@@ -502,7 +502,7 @@ def test_no_name_of_a_file_breaks_the_program(file: str) -> None:
 
 def test_a_program_says_how_many_processes_it_is_for() -> None:
     for each in OFFERED:
-        text = rules.program(each, NEWEST)
+        text = render.program(each, NEWEST)
         assert programs.processes(text) == (2 if each.ddp or each.fsdp else 1), each
     assert programs.processes("torchrun --nproc-per-node 4 train.py\ndist.init_process_group()") == 4
     assert programs.processes("dist.init_process_group()") == 2
@@ -510,10 +510,10 @@ def test_a_program_says_how_many_processes_it_is_for() -> None:
 
 def test_refusals_need_no_template_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    environment: Callable[[], object] = rules._environment.__wrapped__
-    monkeypatch.setattr(rules, "_environment", environment)
+    environment: Callable[[], object] = render._environment.__wrapped__
+    monkeypatch.setattr(render, "_environment", environment)
     with pytest.raises(SkillError, match="nearest"):
         rules.checked(Options("manual", ddp=True))
     with pytest.raises(SkillError, match="pip install jinja2") as raised:
-        rules.program(Options("manual", training=True), NEWEST)
+        render.program(Options("manual", training=True), NEWEST)
     assert raised.value.exit_code == 3

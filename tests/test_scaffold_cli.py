@@ -17,7 +17,7 @@ from cudagraph_skill import cli
 from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import output, receipt
-from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
+from cudagraph_skill.scaffold.options import WORKFLOWS, Options
 from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["manual", "--training", "--for", "torch"], "such as torch==2.6"),
         (["manual", "--training", "--for", "torch==9.9"], "nearest: `--for torch=="),
         (["manual", "--training", "--for", ""], "such as torch==2.6"),
-        (["manual", "--for", "torch==2.6;megatron-core==0.15"], "is no release"),
+        (["manual", "--for", "torch==2.6;megatron-core==0.15"], "is not a release"),
         (["manual", "--for", "torch==2.6", "--for", "torch==2.9"], "asks for torch 2.6 and 2.9"),
         (["manual", "--force"], "name it with --into FILE"),
         (["manual", "--deadline", "3"], "add --verify"),

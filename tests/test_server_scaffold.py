@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cudagraph_skill.scaffold import receipt
-from cudagraph_skill.scaffold.rules import Options
+from cudagraph_skill.scaffold.options import Options
 from cudagraph_skill_server import app
 from cudagraph_skill_server.wording import in_arguments
 from mcp import Client
@@ -156,7 +156,7 @@ def test_answers_that_cannot_be_are_one_sentence_in_words_of_the_tool(arguments:
             "give its shapes (`--shape 8x16 --shape =2`), or `--inputs FUNCTION`",
             'give its shapes (`shapes=["8x16", "=2"]`), or `inputs=FUNCTION`',
         ),
-        ("(`skill scaffold` says what each is for)", "(`scaffold` says what each is for)"),
+        ("(`skill scaffold` describes each)", "(`scaffold` describes each)"),
         (
             "name the Python that has torch, such as `--python a/python`",
             "name the Python that has torch, such as `skill serve --python a/python`",
@@ -172,7 +172,7 @@ def test_answers_that_cannot_be_are_one_sentence_in_words_of_the_tool(arguments:
             "`python step.py --training` and `skill scaffold --verify a.py` stay",
             "`python step.py --training` and `skill scaffold --verify a.py` stay",
         ),
-        ("(`skill recommend` which to take)", "(`recommend` which to take)"),
+        ("(`skill recommend` chooses one)", "(`recommend` chooses one)"),
     ],
 )
 def test_sentences_of_the_command_are_told_in_words_of_the_tools(of_the_command: str, of_the_tools: str) -> None:

@@ -11,7 +11,7 @@ from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import file as programs
 from cudagraph_skill.scaffold import output, receipt
-from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
+from cudagraph_skill.scaffold.options import WORKFLOWS, Options
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent

@@ -7,8 +7,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.scaffold.options import Options
 from cudagraph_skill.scaffold.recommend import Answers
-from cudagraph_skill.scaffold.rules import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -46,7 +46,7 @@ def _commands(top: argparse.ArgumentParser) -> dict[str, Parser]:
 def _name_choices(commands: dict[str, Parser]) -> None:
     """Give arguments that take an id or a workflow their values as choices, for completion only."""
     from cudagraph_skill.cli.explain import known_ids
-    from cudagraph_skill.scaffold.rules import WORKFLOWS
+    from cudagraph_skill.scaffold.options import WORKFLOWS
 
     workflows = list(WORKFLOWS)
     values = {("explain", "name"): list(known_ids()), ("scaffold", "name"): workflows, ("scaffold", "workflow"): workflows}

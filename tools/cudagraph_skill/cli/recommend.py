@@ -46,14 +46,15 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the workflow that fits the answers."""
     from cudagraph_skill.scaffold import output as scaffolding
-    from cudagraph_skill.scaffold import recommend, rules
+    from cudagraph_skill.scaffold import recommend
+    from cudagraph_skill.scaffold.options import Options, spelled
 
     kind = True if args.training else False if args.inference else None
     given = {name: getattr(args, name) for name in recommend.Answers._fields if getattr(args, name) is not None}
     found = recommend.recommend(recommend.Answers(**{**given, "training": kind}))
 
-    def spell(options: rules.Options) -> str:
-        return f"{next_step.program('scaffold')} {rules.spelled(options)}"
+    def spell(options: Options) -> str:
+        return f"{next_step.program('scaffold')} {spelled(options)}"
 
     if args.json:
         print(scaffolding.as_json(scaffolding.recommendation_data(found, spell)))

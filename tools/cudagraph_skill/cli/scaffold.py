@@ -15,27 +15,15 @@ if TYPE_CHECKING:
     import argparse
 
     from cudagraph_skill.scaffold.file import Program
+    from cudagraph_skill.scaffold.options import Option
 
 _VERIFY = 600  # seconds
-_MICROBATCHES = 4
-# What may be asked of a program, beside its workflow.
-_WISHES = {
-    "training": "train: forward, backward and optimizer (default: inference)",
-    "amp": "mixed precision, bf16 or fp16",
-    "accumulate": f"add up the gradients of N microbatches in a step (default {_MICROBATCHES})",
-    "ddp": "several GPUs with DistributedDataParallel",
-    "fsdp": "several GPUs with FSDP2",
-    "rng": "random numbers from a generator of its own",
-    "partial": "graph the static parts around one that cannot be captured",
-    "buckets": "inputs of several sizes: a graph for each, padded to the next",
-    "decode": "generate token by token with a KV cache",
-    "pool": "several graphs that share their memory",
-    "fp8": "layers in FP8",
-}
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
     """Declare the arguments of `skill scaffold`."""
+    from cudagraph_skill.scaffold.options import OPTIONS
+
     new = add_command(
         commands,
         "scaffold",
@@ -49,13 +37,9 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("name", nargs="?", metavar="WORKFLOW", help="name or number; without one all are listed")
     new.add_argument("--workflow", metavar="WORKFLOW", help="the same as an option")
     add_kind(new)
-    new.add_argument("--amp", choices=("bf16", "fp16"), help=_WISHES["amp"])
-    new.add_argument(
-        "--accumulate", nargs="?", type=number, const=_MICROBATCHES, default=0, metavar="N", help=_WISHES["accumulate"]
-    )
-    for name, text in _WISHES.items():
-        if name not in ("training", "amp", "accumulate"):
-            new.add_argument(f"--{name}", action="store_true", help=text)
+    for name, option in OPTIONS.items():
+        if name != "training":
+            _add_option(new, name, option)
     new.add_argument(
         "--for", action="append", dest="versions", metavar="PKG==V", help="write for this version, for example torch==2.6"
     )
@@ -70,6 +54,17 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     check.add_argument("--deadline", type=positive, metavar="SECONDS", help=f"kill it after this time (default {_VERIFY})")
     check.add_argument("--processes", type=count, metavar="N", help="how many (default: as the program says)")
     new.set_defaults(run=run)
+
+
+def _add_option(new: Parser, name: str, option: Option) -> None:
+    """Add the argument of an option: a flag, a number that may be omitted, or one of several words."""
+    default, *others = option.values
+    if isinstance(default, bool):
+        new.add_argument(f"--{name}", action="store_true", help=option.help)
+    elif isinstance(default, int):
+        new.add_argument(f"--{name}", nargs="?", type=number, const=others[0], default=default, metavar="N", help=option.help)
+    else:
+        new.add_argument(f"--{name}", choices=others, help=option.help)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,12 +104,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """The workflow and options that were given, where they go together with the others."""
+    from cudagraph_skill.scaffold.options import OPTIONS
+
     if args.name and args.workflow:
         raise SkillError(
             f"skill scaffold: {args.name} and --workflow {args.workflow} both name a workflow: leave one of them out"
         )
-    asked = {"workflow": args.name or args.workflow, **{name: getattr(args, name) for name in (*_WISHES, "inference")}}
-    given = next((name for name in (*_WISHES, "inference", "versions", "into", "force") if getattr(args, name)), "")
+    asked = {"workflow": args.name or args.workflow, **{name: getattr(args, name) for name in (*OPTIONS, "inference")}}
+    given = next((name for name in (*OPTIONS, "inference", "versions", "into", "force") if getattr(args, name)), "")
     option = "for" if given == "versions" else given
     if given and args.verify and not asked["workflow"]:
         raise SkillError(
@@ -145,7 +142,7 @@ def _listing(args: argparse.Namespace) -> int:
     from cudagraph_skill.scaffold import output as scaffolding
 
     step = next_step.program("recommend")
-    print(scaffolding.as_json(scaffolding.listing_data(_WISHES, step)) if args.json else scaffolding.listing(_WISHES, step))
+    print(scaffolding.as_json(scaffolding.listing_data(step)) if args.json else scaffolding.listing(step))
     return 0
 
 

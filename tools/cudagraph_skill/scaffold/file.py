@@ -1,4 +1,4 @@
-"""`skill scaffold`: what was asked for to a program for the versions at hand, and the file that it is written to."""
+"""Make the program that a request asks for, and write it to its file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.scaffold import rules
-from cudagraph_skill.scaffold import versions as installed
-from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
+from cudagraph_skill.scaffold import render, rules
+from cudagraph_skill.scaffold import versions as releases
+from cudagraph_skill.scaffold.options import ALWAYS_TRAIN, WORKFLOWS, Options, spelled
 from cudagraph_skill.text import operand, quoted, shortened
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ _ALIASES = {
     "per-layer": "mcore-per-layer",
     "full-iteration": "mcore-full-iteration",
 }
-_SEVERAL = {"megatron": "mcore-", "mcore": "mcore-", "megatron-core": "mcore-"}  # which begin so; the user has to choose
+_PREFIXES = {"megatron": "mcore-", "mcore": "mcore-", "megatron-core": "mcore-"}  # of several workflows: the user chooses
 _IMPORTED = ("torch", "triton", "numpy", "transformer_engine", "megatron")
-_PLAIN = re.compile(r"[\w./+-]{1,60}")  # a file name that may stand in the program's docstring
+_PLAIN = re.compile(r"[\w./+-]{1,60}")  # a file name that the program's docstring can hold
 
 
 class Program(NamedTuple):
-    """A program: `written_for` says which versions, and how they were found; `command` are the arguments that make it again.
+    """A program: `written_for` says for which versions and where they come from; `command` holds the arguments that make it.
 
-    `unused` are versions that were asked for, of packages that the program does not use.
+    `unused` are requested versions of packages that the program does not use.
     """
 
     options: Options
@@ -48,129 +48,134 @@ class Program(NamedTuple):
 
 
 def workflow(text: str) -> str:
-    """The name of a workflow that was given by name, by its number in SKILL.md, by an alias, or as torch calls it.
+    """Return the workflow that has this name, number in SKILL.md, alias, or name in torch.
 
     Raises:
-        SkillError: there is none of that name; the sentence has the nearest.
+        SkillError: No workflow has that name; the message gives the nearest.
     """
     name = re.sub(r"[\s_]+", "-", re.sub(r"^torch\.(cuda\.)?", "", text.strip().lower()))
-    numbers = {str(each.number): slug for slug, each in WORKFLOWS.items()}
-    found = numbers.get(name) or _ALIASES.get(name, name)
-    if found in WORKFLOWS:
-        return found
-    near = [slug for slug in WORKFLOWS if slug.startswith(_SEVERAL.get(name, "-"))]
-    near = near or [_ALIASES.get(each, each) for each in difflib.get_close_matches(name, [*WORKFLOWS, *_ALIASES], 1)]
+    numbers = {str(known.number): slug for slug, known in WORKFLOWS.items()}
+    slug = numbers.get(name) or _ALIASES.get(name, name)
+    if slug in WORKFLOWS:
+        return slug
+    near = [slug for slug in WORKFLOWS if slug.startswith(_PREFIXES.get(name, "-"))]
+    near = near or [_ALIASES.get(match, match) for match in difflib.get_close_matches(name, [*WORKFLOWS, *_ALIASES], 1)]
     if near:
-        nearest = " or ".join(f"`--workflow {each}`" for each in near)
+        nearest = " or ".join(f"`--workflow {slug}`" for slug in near)
         raise SkillError(f"skill scaffold: there is no workflow {shortened(text)}; nearest: {nearest}")
     raise SkillError(
         f"skill scaffold: there is no workflow {shortened(text)}; there are {', '.join(WORKFLOWS)} "
-        "(`skill scaffold` says what each is for, `skill recommend` which to take)"
+        "(`skill scaffold` describes each, `skill recommend` chooses one)"
     )
 
 
 def options(asked: Mapping[str, Any]) -> Options:
-    """The options that were asked for: `asked` has the fields of Options and `inference`; "", 0, False, None ask for nothing.
+    """Return the requested options.
+
+    Args:
+        asked: The fields of Options and `inference`; "", 0, False and None request nothing.
 
     Raises:
-        SkillError: there is no such workflow, or no such program.
+        SkillError: There is no such workflow, or no program for these options.
     """
     given = {name: asked[name] for name in Options._fields if asked.get(name)}
     given["workflow"] = workflow(asked["workflow"])
-    if given["workflow"] in rules.ALWAYS_TRAIN and not asked.get("inference"):
+    if given["workflow"] in ALWAYS_TRAIN and not asked.get("inference"):
         given["training"] = True
     return rules.checked(Options(**given))
 
 
 def write(wanted: Options, versions: Sequence[str], python: str, file: str = "") -> Program:
-    """The program for `versions` ("torch==2.6"), and for what the interpreter `python` has ("" for the environment's).
+    """Render the program for `versions` ("torch==2.6"), and otherwise for the releases that `python` has installed.
+
+    Args:
+        wanted: Options that do not clash.
+        versions: Requirements as `--for` takes them.
+        python: The user's interpreter; "" for that of the active environment.
+        file: The file that the program's docstring names.
 
     Raises:
-        SkillError: a version is none, or none that the templates know; the interpreter that was named does not answer.
+        SkillError: A version is invalid or not supported; the named interpreter does not answer.
     """
-    needed = _needed(wanted)
-    named = rules.versions(versions, {})  # what is wrong with --for is said before anything is started
-    unused = tuple(each for each in versions if _package(each) not in needed)
-    used = [each for each in versions if each not in unused]
-    said = [each for each in needed if any(_package(text) == each for text in used)]
-    found, where = ({}, "") if len(said) == len(needed) else _found(python)
-    at_hand = {name: version for name, version in found.items() if name in needed and name not in said}
-    chosen = rules.versions(versions, at_hand) if at_hand else named
-    releases = {name.replace("_", "-"): "{}.{}".format(*getattr(chosen, name)) for name in needed}
-    sources = [_source(each in said, each in at_hand, where) for each in needed]
-    text = rules.program(wanted, chosen, shown(file))
-    again = " ".join([rules.spelled(wanted), *(f"--for {quoted(each)}" for each in used)])
-    return Program(wanted, releases, _written_for(releases, sources), text, again, unused)
+    needed = _packages(wanted)
+    requested = releases.choose(versions, {})  # report a mistake in --for before an interpreter is started
+    unused = tuple(text for text in versions if releases.package_of(text) not in needed)
+    used = [text for text in versions if text not in unused]
+    named = [package for package in needed if any(releases.package_of(text) == package for text in used)]
+    installed, where = ({}, "") if len(named) == len(needed) else _installed(python)
+    rest = {name: version for name, version in installed.items() if name in needed and name not in named}
+    chosen = releases.choose(versions, rest) if rest else requested
+    written_for = {name.replace("_", "-"): releases.dotted(getattr(chosen, name)) for name in needed}
+    sources = [_source(name in named, name in rest, where) for name in needed]
+    text = render.program(wanted, chosen, shown(file))
+    command = " ".join([spelled(wanted), *(f"--for {quoted(text)}" for text in used)])
+    return Program(wanted, written_for, _written_for(written_for, sources), text, command, unused)
 
 
-def _needed(wanted: Options) -> list[str]:
-    """The packages whose releases decide what the program is like."""
+def _packages(wanted: Options) -> list[str]:
+    """Return the packages whose releases change the program."""
     megatron = wanted.workflow.startswith("mcore-")
     engine = wanted.workflow == "transformer-engine" or (megatron and wanted.fp8)
     return ["torch", *["transformer_engine"] * engine, *["megatron_core"] * megatron]
 
 
-def _package(requirement: str) -> str:
-    return re.sub(r"[.-]", "_", re.split(r"\s*=", requirement.strip())[0].lower())
-
-
-def _found(python: str) -> tuple[dict[str, str], str]:
-    """What the interpreter has, and what it is called; nothing where none was named and there is none that answers."""
+def _installed(python: str) -> tuple[dict[str, str], str]:
+    """Return what the interpreter has installed, and its name; nothing if none was named and none answers."""
     if python:
-        return installed.releases(python), python
+        return releases.installed(python), python
     try:
         python = interpreter.environment_python()
-        return installed.releases(python), python
+        return releases.installed(python), python
     except SkillError:
         return {}, python or "this machine"
 
 
-def _source(said: bool, at_hand: bool, where: str) -> str:
-    if said:
+def _source(named: bool, installed: bool, where: str) -> str:
+    if named:
         return "as `--for` says"
-    return f"as installed in {where}" if at_hand else f"the newest known, {where} has none"
+    return f"as installed in {where}" if installed else f"the newest supported, {where} has none"
 
 
-def _written_for(releases: Mapping[str, str], sources: Sequence[str]) -> str:
-    """For example "torch 2.11 (as installed in /usr/bin/python3)"."""
+def _written_for(versions: Mapping[str, str], sources: Sequence[str]) -> str:
+    """Return for example "torch 2.11 (as installed in /usr/bin/python3)"."""
     groups: dict[str, list[str]] = {}
-    for (name, release), source in zip(releases.items(), sources, strict=True):
+    for (name, release), source in zip(versions.items(), sources, strict=True):
         groups.setdefault(source, []).append(f"{name} {release}")
     return ", ".join(f"{' and '.join(names)} ({source})" for source, names in groups.items())
 
 
 def shown(file: str) -> str:
-    """The file as the program names it in its docstring."""
+    """Return the name by which the program's docstring calls its file."""
     if not file:
         return "step.py"
     return file if _PLAIN.fullmatch(file) else "FILE"
 
 
 def processes(text: str) -> int:
-    """How many processes a program is for: as its docstring gives torchrun, else two where it starts a process group.
+    """Return how many processes a program needs: the number its docstring gives torchrun, else 2 if it starts a process group.
 
-    One that can start a group of one does so without torchrun, as those of Megatron do.
+    A program that can start a group of one runs without torchrun, as those for Megatron do.
     """
-    found = re.search(r"--nproc[-_]per[-_]node[ =](\d{1,3})\b", text)
-    if "init_process_group" not in text or (not found and re.search(r"\bworld_size=1\b", text)):
+    launched = re.search(r"--nproc[-_]per[-_]node[ =](\d{1,3})\b", text)
+    if "init_process_group" not in text or (not launched and re.search(r"\bworld_size=1\b", text)):
         return 1
-    return max(1, int(found[1])) if found else 2
+    return max(1, int(launched[1])) if launched else 2
 
 
 # The file ------------------------------------------------------------------------------------------------------------
 
 
 def writable(file: str, force: bool) -> Path:
-    """The place that `file` names, if a program may be written there.
+    """Return the path that `file` names if a program may be written there.
 
     Raises:
-        SkillError: it may not, with what to change.
+        SkillError: It may not; the message says what to change.
     """
     path = Path(file)
     try:
-        real = Path(os.path.realpath(path))  # a link stays a link
+        real = Path(os.path.realpath(path))  # write through a link, do not replace it
         why = _obstacle(file, path, force)
-    except (OSError, ValueError) as error:  # too long for a name, or NULs in it
+    except (OSError, ValueError) as error:  # a name that is too long or contains NUL
         why = f"{getattr(error, 'strerror', None) or error}; name another file"
     if why:
         raise SkillError(f"skill scaffold: `--into {operand(shortened(file))}`: {why}")
@@ -178,7 +183,7 @@ def writable(file: str, force: bool) -> Path:
 
 
 def _obstacle(file: str, path: Path, force: bool) -> str:
-    """Why nothing may be written there, and what to change; "" if it may."""
+    """Return why nothing may be written there and what to change; "" if it may."""
     if not file or path.is_dir():
         return f"a file is needed, for example `--into {operand(str(path / 'step.py'))}`"
     if path.suffix != ".py":
@@ -194,7 +199,7 @@ def _obstacle(file: str, path: Path, force: bool) -> str:
 
 
 def _occupied(path: Path, force: bool) -> str:
-    """Why what is at that place, or the folder, stands in the way."""
+    """Return why the existing file or its folder prevents writing; "" if neither does."""
     if os.path.lexists(path) and not force:
         return "it is there already, and stays as it is: name another file, or add `--force` to replace it"
     if path.exists() and not path.is_file():

@@ -7,12 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.output import one_line
-from cudagraph_skill.scaffold.rules import WORKFLOWS, Options
+from cudagraph_skill.scaffold.options import OPTIONS, WORKFLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cudagraph_skill.scaffold.file import Program
+    from cudagraph_skill.scaffold.options import Options
     from cudagraph_skill.scaffold.receipt import Receipt
     from cudagraph_skill.scaffold.recommend import Recommendation
     from cudagraph_skill.text import Steps
@@ -26,24 +27,25 @@ _TAIL = 12  # lines of the program's own output that are shown
 # Programs -------------------------------------------------------------------------------------------------------------
 
 
-def listing(options: Mapping[str, str], next_step: str) -> str:
-    """All workflows, and `options` with what they mean, a line each."""
-    wide = max(map(len, [*WORKFLOWS, *options]))
+def listing(next_step: str) -> str:
+    """Return all workflows and options with a line each."""
+    width = max(map(len, [*WORKFLOWS, *OPTIONS]))
     return "\n".join(
         [
             "workflows, by name or number:",
-            *(f"  {each.number}  {name:{wide}}  {each.summary}" for name, each in WORKFLOWS.items()),
+            *(f"  {known.number}  {name:{width}}  {known.summary}" for name, known in WORKFLOWS.items()),
             "options:",
-            *(f"   --{name:{wide}}  {meaning}" for name, meaning in options.items()),
+            *(f"   --{name:{width}}  {option.help}" for name, option in OPTIONS.items()),
             f"next: {next_step}",
         ]
     )
 
 
-def listing_data(options: Mapping[str, str], next_step: str) -> dict[str, Any]:
-    """The same for programs."""
-    workflows = [{"number": each.number, "name": name, "summary": each.summary} for name, each in WORKFLOWS.items()]
-    return {"workflows": workflows, "options": dict(options), "next": next_step}
+def listing_data(next_step: str) -> dict[str, Any]:
+    """Return the same as data."""
+    workflows = [{"number": known.number, "name": name, "summary": known.summary} for name, known in WORKFLOWS.items()]
+    options = {name: option.help for name, option in OPTIONS.items()}
+    return {"workflows": workflows, "options": options, "next": next_step}
 
 
 def notes(program: Program, path: str = "") -> list[str]:

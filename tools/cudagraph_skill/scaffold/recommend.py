@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.scaffold.rules import ALWAYS_TRAIN, BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, PLAIN, RULES, SHAPES, Options
+from cudagraph_skill.scaffold.options import ALWAYS_TRAIN, BY_HAND, PLAIN, SHAPES, Options
+from cudagraph_skill.scaffold.rules import BOTH_DISTRIBUTE, FP8_STATE, NO_GRADIENTS, RULES, broken
 from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 BUSY = 95.0  # percent of the step: above it a graph removes nothing worth having
 FRAMEWORKS = ("pytorch", "transformer-engine", "megatron", "megatron-bridge")
 KINDS = ("static", "dynamic", "buckets")
-_BY_HAND = ("manual", "manual-over-compile")  # the programs that capture a whole step, or its parts, without a library
 _ALSO = {
     "torch": "pytorch",
     "te": "transformer-engine",
@@ -231,7 +231,7 @@ _REMARKS = [
     ),
     _Remark(
         ("host_reads", "moe"),
-        lambda _, o: o.workflow in _BY_HAND and not o.partial,
+        lambda _, o: o.workflow in BY_HAND and not o.partial,
         "that has to move out of the step first: a graph of all of it cannot hold what the host decides",
     ),
     _Remark(
@@ -241,12 +241,12 @@ _REMARKS = [
     ),
     _Remark(
         ("shapes",),
-        lambda a, o: a.shapes != "static" and o.decode and o.workflow in _BY_HAND,
+        lambda a, o: a.shapes != "static" and o.decode and o.workflow in BY_HAND,
         "a step is one token of each sequence, whose shape no prompt changes; another batch size needs a graph of its own",
     ),
     _Remark(
         ("shapes",),
-        lambda a, o: a.shapes != "static" and not (o.buckets or o.decode) and (o.workflow in _BY_HAND or _in_parts(a, o)),
+        lambda a, o: a.shapes != "static" and not (o.buckets or o.decode) and (o.workflow in BY_HAND or _in_parts(a, o)),
         "a graph has one shape: pad the inputs to it, capture one for each size, or run rare sizes eagerly",
     ),
     _Remark(
@@ -440,13 +440,13 @@ def _fitted(options: Options) -> tuple[Options, list[str]]:
     """The options without what the program cannot have, and why it cannot."""
     notes = []
     for _ in RULES:
-        broken = next((rule for rule in RULES if rule.clash(options)), None)
-        if broken is None:
+        rule = broken(options)
+        if rule is None:
             break
-        fitted = options._replace(**broken.instead)
+        fitted = options._replace(**rule.instead)
         changed = {name: value for name, value in fitted._asdict().items() if value != getattr(options, name)}
         words = [f"`--{name} {value}`" if value else f"without `--{name}`" for name, value in changed.items()]
-        notes.append(f"{', '.join(words)}: {broken.reason}")
+        notes.append(f"{', '.join(words)}: {rule.reason}")
         options = fitted
     return options, notes
 
@@ -456,11 +456,11 @@ def _instead(chosen: Options, answers: Answers) -> list[Candidate]:
     if (answers.busy or 0) > BUSY:
         return found
     # What an inference program by hand is built around does not change with the way in which it is captured.
-    same = next((each for each in SHAPES if chosen.workflow in _BY_HAND and getattr(chosen, each)), "")
+    same = next((each for each in SHAPES if chosen.workflow in BY_HAND and getattr(chosen, each)), "")
     for other in _OTHERS[chosen.workflow]:
         shape = "partial" if other.partial else same
         options, _ = _fitted(_options(other.workflow, answers, shape))
-        is_one = options.workflow == other.workflow and not any(rule.clash(options) for rule in RULES)
+        is_one = options.workflow == other.workflow and broken(options) is None
         if other.fits(answers) and is_one:
             found.append(Candidate(options, other.when))
     return found

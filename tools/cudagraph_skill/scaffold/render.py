@@ -1,0 +1,119 @@
+"""Render the program of a set of options from templates/*.jinja.
+
+A template is plain Python, one chapter per file, except for lines that begin with `#:` and words in «».
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.scaffold.options import BY_HAND, MEGATRON, SHAPES
+from cudagraph_skill.scaffold.rules import checked
+from cudagraph_skill.scaffold.versions import dotted
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from cudagraph_skill.scaffold.options import Options
+    from cudagraph_skill.scaffold.versions import Versions
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+def program(options: Options, versions: Versions, file: str = "step.py") -> str:
+    """Return the text of the program; its docstring calls it `file`.
+
+    Raises:
+        SkillError: The options clash, or the releases do.
+    """
+    name = template(checked(options))
+    _refuse_clashing_releases(options, versions)
+    return _environment().get_template(name).render(_variables(options, versions, file))
+
+
+def template(options: Options) -> str:
+    """Return the name of the template that the options select."""
+    if options.workflow in ("profile", "transformer-engine"):
+        return f"{options.workflow.replace('-', '_')}.py.jinja"
+    if options.workflow in MEGATRON:
+        return "mcore.py.jinja"
+    if options.training:
+        return "training_manual.py.jinja" if options.workflow in BY_HAND else "training_model.py.jinja"
+    return f"{next((shape for shape in SHAPES if getattr(options, shape)), 'inference')}.py.jinja"
+
+
+def _refuse_clashing_releases(options: Options, versions: Versions) -> None:
+    """Check that Megatron-Core and Transformer Engine work together (read in the source of both).
+
+    Raises:
+        SkillError: Graphs of FP8 layers would fail; the message names the nearest release.
+    """
+    if not (options.workflow == "mcore-per-layer" and options.fp8):
+        return
+    core, engine = versions.megatron_core, versions.transformer_engine
+    lacks, nearest = "", (0, 0)
+    if core >= (0, 16) and engine < (2, 6):
+        lacks, nearest = "make_weak_ref", (2, 6)
+    if core < (0, 18) and (2, 15) <= engine < (2, 17):
+        lacks, nearest = "set_skip_fp8_weight_update_tensor", (2, 17)
+    if lacks:
+        raise SkillError(
+            f"skill scaffold: graphs of megatron-core {dotted(core)} call {lacks}, which Transformer Engine {dotted(engine)} "
+            f"does not have; nearest: `--for transformer-engine=={dotted(nearest)}`"
+        )
+
+
+def _variables(options: Options, versions: Versions, file: str) -> dict[str, Any]:
+    """Return the variables of the templates: every option by its name, and values derived from options and releases."""
+    distributed = options.ddp or options.fsdp
+    compiled = options.workflow in ("reduce-overhead", "manual-over-compile")
+    ways = ("eager", "compiled", "graph") if compiled else ("eager", "graph")
+    dtype = {"": "", "bf16": "torch.bfloat16", "fp16": "torch.float16"}[options.amp]
+    autocast = bool(dtype) and not options.fsdp  # FSDP2 has its own mixed-precision policy
+    policy = ", mp_policy=policy" if dtype else ""
+    return {
+        **options._asdict(),
+        "way": options.workflow,
+        "file": file,
+        "steps": 50,
+        "compiled": compiled,
+        "distributed": distributed,
+        "dtype": dtype,
+        "autocast": autocast,
+        "autocast_also": f', torch.autocast("cuda", {dtype})' if autocast else "",
+        "launch": "torchrun --nproc-per-node 2" if distributed else "python",
+        "ways": ", ".join(f'"{way}"' for way in ways),
+        "ways_text": ", ".join(ways),
+        "shard": lambda module: f"fully_shard({module}, reshard_after_forward=False{policy})",
+        "fsdp_module": "torch.distributed.fsdp" if versions.torch >= (2, 6) else "torch.distributed._composable.fsdp",
+        "register": versions.torch < (2, 14),  # from 2.14 on a capture registers each generator that it meets
+        "torch": dotted(versions.torch),
+        "versions": versions,
+    }
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Set up Jinja so that templates read as Python: statements in comments, words in quotes that Python does not use.
+
+    Raises:
+        SkillError: jinja2 is not installed (exit code 3).
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise SkillError("skill scaffold needs the package jinja2: pip install jinja2 (torch installs it too)", 3) from None
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        variable_start_string="«",
+        variable_end_string="»",
+        block_start_string="#:",  # Jinja's own line statements would swallow the empty lines after them
+        block_end_string="\n",
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - Python, not HTML
+    )
