@@ -19,7 +19,7 @@ _FLAGS = [name for name, value in _DEFAULTS.items() if value is False or name ==
 _VALUED = {*Options._fields, *Answers._fields, "path", "versions", "deadline", "inputs"}.difference(_FLAGS)
 _ALONE = {**{name: f"{name}=true" for name in _FLAGS}, **{name: name for name in _VALUED}, "inference": "training=false"}
 _LISTS = {"for", "shape"}  # options that may be given several times
-_NUMBERS = {"accumulate", "busy", "deadline"}
+_NUMBERS = {"busy", "deadline", *(name for name, value in Options._field_defaults.items() if type(value) is int)}
 _SPEAKER = re.compile(r"^skill [a-z]+: ")  # the client knows whom it called
 _QUOTED = re.compile("`([^`]+)`")
 

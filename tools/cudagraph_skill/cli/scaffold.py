@@ -62,7 +62,8 @@ def _add_option(new: Parser, name: str, option: Option) -> None:
     if isinstance(default, bool):
         new.add_argument(f"--{name}", action="store_true", help=option.help)
     elif isinstance(default, int):
-        new.add_argument(f"--{name}", nargs="?", type=number, const=others[0], default=default, metavar="N", help=option.help)
+        text = f"{option.help} (N is {others[0]} if omitted)"
+        new.add_argument(f"--{name}", nargs="?", type=number, const=others[0], default=default, metavar="N", help=text)
     else:
         new.add_argument(f"--{name}", choices=others, help=option.help)
 

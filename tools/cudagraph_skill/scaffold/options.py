@@ -31,13 +31,13 @@ SHAPES = ("buckets", "decode", "pool", "partial")  # an inference program is bui
 
 
 class Option(NamedTuple):
-    """The help text of an option and the values that are tested; the first value is the default."""
+    """The help text of an option and the values that are tested.
+
+    The first value is the default; of a number, the second one stands for the option without a value.
+    """
 
     help: str
     values: tuple[Any, ...] = (False, True)
-
-
-_MICROBATCHES = 4  # of `--accumulate` without a number
 
 
 class Options(NamedTuple):
@@ -46,10 +46,7 @@ class Options(NamedTuple):
     workflow: str
     training: Annotated[bool, Option("train: forward, backward and optimizer (default: inference)")] = False
     amp: Annotated[str, Option("mixed precision, bf16 or fp16", ("", "bf16", "fp16"))] = ""
-    accumulate: Annotated[
-        int,
-        Option(f"accumulate the gradients of N microbatches per step ({_MICROBATCHES} without a number)", (0, _MICROBATCHES)),
-    ] = 0
+    accumulate: Annotated[int, Option("accumulate the gradients of N microbatches in each step", (0, 4))] = 0
     ddp: Annotated[bool, Option("several GPUs with DistributedDataParallel")] = False
     fsdp: Annotated[bool, Option("several GPUs with FSDP2")] = False
     rng: Annotated[bool, Option("random numbers from a separate torch.Generator")] = False
