@@ -10,15 +10,18 @@ import sys
 import textwrap
 import time
 import venv
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import process, receipt
 from cudagraph_skill.scaffold.guest import verify
+from cudagraph_skill.scaffold.options import OPTIONS, WORKFLOWS, Options
 from cudagraph_skill.scaffold.receipt import Receipt
 from user_files import module_of
 
@@ -618,13 +621,67 @@ def test_the_newest_receipt_of_each_offered_program_is_kept(suite: Any, tmp_path
     assert suite.machines(rows) == ["2 programs on H200, driver 580, torch 2.11, Python 3.12, 2026-11-22"]
 
 
-def test_what_was_not_run_as_it_is_is_wrong(suite: Any) -> None:
-    known = [suite.Program(name, "text", 1, needs) for name, needs in (("a", ()), ("b", ()), ("te", ("transformer_engine",)))]
-    rows = [row("a", digest=known[0].digest), row("b"), row("c", "failed")]
-    assert suite.missing(rows, known) == ["b"]
-    assert suite.wrong(rows, known) == ["no longer offered: c", "c: said"]
-    assert suite.lacks(known[0], 1) == ""
-    assert suite.lacks(known[0]._replace(processes=2), 1) == "needs 2 GPUs, here are 1"
+def test_a_receipt_of_another_text_does_not_count(suite: Any) -> None:
+    commands = {"a": (), "b": (), "te": ("transformer_engine",)}
+    known = {name: suite.Program(name, "text", 1, needs) for name, needs in commands.items()}
+    rows = [row("a", digest=known["a"].digest), row("b"), row("c", "failed")]
+    assert suite.verified(rows, known) == ["a"]
+    assert suite.verified([row("a", "failed", known["a"].digest)], known) == []
+    assert suite.runnable(known) == ["a", "b"]
+    assert suite.wrong(rows, known.values()) == ["no longer offered: c", "c: said"]
+    assert suite.lacks(known["a"], 1) == ""
+    assert suite.lacks(known["a"]._replace(processes=2), 1) == "needs 2 GPUs, here are 1"
+
+
+@pytest.fixture(scope="module")
+def programs(suite: Any) -> Any:
+    return suite.programs()
+
+
+def test_every_pair_of_option_values_is_in_a_receipt(suite: Any, programs: Any) -> None:
+    assert suite.to_run(suite.kept(suite.EVIDENCE), programs) == []
+
+
+def test_stale_receipts_are_replaced_by_few_that_cover_their_pairs(suite: Any, programs: Any) -> None:
+    changed = {
+        options: program._replace(text=f"{program.text}# changed\n") if options.workflow == "manual" else program
+        for options, program in programs.items()
+    }
+    rows = suite.kept(suite.EVIDENCE)
+    wanted = {program.command for program in suite.to_run(rows, changed)}
+    assert 0 < len(wanted) < 20
+    rows += [row(program.command, digest=program.digest) for program in changed.values() if program.command in wanted]
+    assert suite.to_run(rows, changed) == []
+
+
+@pytest.mark.parametrize(
+    "clashes",
+    [
+        {},
+        *({name: value} for name, option in OPTIONS.items() for value in option.values),
+        *({"workflow": workflow} for workflow in WORKFLOWS if workflow != "make-graphed-callables"),
+        {"workflow": "make-graphed-callables", "training": False},
+        {"ddp": True, "fsdp": True},
+    ],
+    ids=str,
+)
+def test_one_more_boolean_option_costs_at_most_eight_runs(clashes: dict[str, Any], suite: Any, programs: Any) -> None:
+    """`clashes` are values that the new option does not go together with."""
+    wider = cast("Any", namedtuple)("wider", [*Options._fields, "clip"])
+    old = {wider(*options, False): program for options, program in programs.items()}
+    new = {
+        wider(*options, True): program._replace(command=f"{program.command} --clip", text=f"{program.text}# clipped\n")
+        for options, program in programs.items()
+        if not any(getattr(options, name) == value for name, value in clashes.items())
+    }
+    rows = suite.kept(suite.EVIDENCE)
+    wanted = suite.to_run(rows, old | new)
+    assert len(wanted) <= 8
+    assert {program.command for program in wanted} <= {program.command for program in new.values()}
+    rows += [row(program.command, digest=program.digest) for program in wanted]
+    covered = frozenset().union(*map(suite.pairwise.pairs, suite.verified(rows, old | new)))
+    for options in suite.runnable(old | new):
+        assert set(combinations(options._asdict().items(), 2)) <= covered
 
 
 @needs_torch
