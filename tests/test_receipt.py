@@ -166,6 +166,7 @@ def test_a_wrong_result_has_its_line_and_the_way_back_to_eager(tmp_path: Path) -
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_the_cause_is_that_of_the_log(tmp_path: Path) -> None:
     error = "CUDA error: operation not permitted when stream is capturing\\nSearch for it\\n"
     found = verified(write(tmp_path, parity=f'raise RuntimeError("{error}")'))
@@ -177,6 +178,7 @@ def test_the_cause_is_that_of_the_log(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_eager_is_no_way_out_where_it_fails_too(tmp_path: Path) -> None:
     file = write(tmp_path, parity="prepare('eager')(1)")
     file.write_text(file.read_text().replace("return 2 * x", "raise ValueError('this is broken')"))
@@ -199,6 +201,7 @@ ENDS = {
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_ends_of_all_kinds(tmp_path: Path) -> None:
     files = []
     for number, statement in enumerate(ENDS):
@@ -217,6 +220,7 @@ def test_ends_of_all_kinds(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_a_hang_ends_at_the_deadline_and_says_where(tmp_path: Path) -> None:
     file = write(tmp_path, rollback="time.sleep(600)")
     start = time.monotonic()
@@ -239,6 +243,7 @@ if os.fork() == 0:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     escape = f"""
@@ -270,6 +275,7 @@ def test_a_run_can_be_cancelled(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_a_main_that_leaves_out_a_check(tmp_path: Path) -> None:
     found = verified(write(tmp_path, checks="(parity,)"))
     assert (found.verdict, found.said) == ("failed", "main() came back without having called rollback() and timing()")
@@ -277,6 +283,7 @@ def test_a_main_that_leaves_out_a_check(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_what_main_returns_besides_is_reported(tmp_path: Path) -> None:
     file = write(tmp_path)
     file.write_text(file.read_text().replace("    return report\n", "    return {**report, 'decide': {'next': 'nan'}}\n"))
@@ -294,6 +301,7 @@ def test_an_import_that_fails(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_a_file_with_the_name_of_a_module_of_python(tmp_path: Path) -> None:
     assert verified(write(tmp_path, name="profile.py")).verdict == "ok"
 
@@ -319,6 +327,7 @@ def distributed(folder: Path, **bodies: str) -> Path:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_two_processes(tmp_path: Path) -> None:
     found = verified(distributed(tmp_path), processes=2)
     assert found.verdict == "ok", found
@@ -327,6 +336,7 @@ def test_two_processes(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 def test_the_second_of_two_processes_fails(tmp_path: Path) -> None:
     wrong = "assert os.environ['RANK'] == '0', 'wrong on the second'\nimport torch.distributed as dist; dist.barrier()"
     found = verified(distributed(tmp_path, parity=wrong), processes=2)
@@ -336,6 +346,7 @@ def test_the_second_of_two_processes_fails(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_programs_side_by_side_are_timed_alone(tmp_path: Path, processes: int) -> None:
     note = "open({!r}, 'a').write(f'{} {} {{time.monotonic()}}\\n')"
@@ -345,8 +356,8 @@ def test_programs_side_by_side_are_timed_alone(tmp_path: Path, processes: int) -
         folder.mkdir()
         begin, end, busy = (note.format(str(tmp_path / "times"), number, what) for what in ("begin", "end", "busy"))
         bodies = {
-            "parity": f"time.sleep({number} / 2); {busy}",
-            "timing": f"time.perf_counter(); {begin}; time.sleep(1); {end}",  # begins when it is told the time
+            "parity": f"time.sleep({number} / 4); {busy}",
+            "timing": f"time.perf_counter(); {begin}; time.sleep(0.3); {end}",  # begins when it is told the time
         }
         files.append((distributed if processes > 1 else write)(folder, **bodies))
     flags = ["--turn", str(tmp_path / "turn")]
@@ -366,15 +377,15 @@ def test_programs_side_by_side_are_timed_alone(tmp_path: Path, processes: int) -
 
 
 @needs_torch
-def test_without_a_gpu_a_sentence_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_without_a_gpu_a_sentence_says_so(tmp_path: Path, processes: int) -> None:
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    for processes in (1, 2):
-        with pytest.raises(SkillError, match="the program needs a GPU, and ") as raised:
-            verified(write(tmp_path), processes=processes)
-        assert raised.value.exit_code == 3
+    with pytest.raises(SkillError, match="the program needs a GPU, and ") as raised:
+        verified(write(tmp_path), processes=processes)
+    assert raised.value.exit_code == 3
 
 
 def test_without_torch_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,40 +22,45 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _every() -> list[Answers]:
+@pytest.fixture(scope="module", params=[4, pytest.param(len(Answers._fields), marks=pytest.mark.slow)])
+def every(request: pytest.FixtureRequest) -> list[Answers]:
+    """All combinations of at most so many answers."""
     values: dict[str, tuple[Any, ...]] = dict.fromkeys(Answers._fields, (False, True))
     values |= {"training": (None, True, False), "shapes": ("", *recommend.KINDS)}
     values |= {"amp": ("", "fp16"), "busy": (None,), "framework": ("", *recommend.FRAMEWORKS[:3])}
-    return [Answers(*each) for each in itertools.product(*values.values())]
+    combinations = itertools.starmap(Answers, itertools.product(*values.values()))
+    return [answers for answers in combinations if len(_options(answers)) <= request.param]
+
+
+@pytest.fixture(scope="module")
+def recommendations(every: list[Answers]) -> dict[Answers, Recommendation]:
+    """Recommendations for those answers that do not contradict each other."""
+    found = {}
+    for answers in every:
+        with suppress(SkillError):
+            found[answers] = recommend.recommend(answers)
+    return found
 
 
 def _recommended(**answers: Any) -> Options:
     return recommend.recommend(Answers(**answers)).options
 
 
-@cache
-def _all() -> dict[Answers, Recommendation]:
-    """What every combination of answers gives that do not contradict each other."""
-    found = {}
-    for answers in _every():
-        with suppress(SkillError):
-            found[answers] = recommend.recommend(answers)
-    return found
-
-
-def test_every_recommendation_is_a_program_that_there_is() -> None:
+def test_every_recommendation_is_a_program_that_there_is(recommendations: dict[Answers, Recommendation]) -> None:
     offered = set(rules.offered())
-    for answers, found in _all().items():
+    for answers, found in recommendations.items():
         assert {found.options, *(each.options for each in found.instead)} <= offered, answers
         assert found.options.workflow not in {each.options.workflow for each in found.instead}
         assert 20 < len(found.why) < 260
-    assert {found.options.workflow for found in _all().values()} == set(WORKFLOWS)
+    assert {found.options.workflow for found in recommendations.values()} == set(WORKFLOWS)
 
 
-def test_the_nearest_to_answers_that_cannot_be_are_answers_that_can() -> None:
-    known = {recommend.asked(answers) for answers in _all()}
-    for answers in _every():
-        if answers not in _all():
+def test_the_nearest_to_answers_that_cannot_be_are_answers_that_can(
+    every: list[Answers], recommendations: dict[Answers, Recommendation]
+) -> None:
+    known = {recommend.asked(answers) for answers in recommendations}
+    for answers in every:
+        if answers not in recommendations:
             with pytest.raises(SkillError, match="; nearest: `skill recommend ") as refused:
                 recommend.recommend(answers)
             assert str(refused.value).partition("; nearest: `skill recommend ")[2].rstrip("`") in known
@@ -92,15 +96,15 @@ def _options(answers: Answers) -> dict[str, str]:
     return options | ({"training": "--inference"} if answers.training is False else {})
 
 
-def test_no_answer_is_left_out_without_a_word() -> None:
-    for answers, found in _all().items():
+def test_no_answer_is_left_out_without_a_word(recommendations: dict[Answers, Recommendation]) -> None:
+    for answers, found in recommendations.items():
         notes = " ".join(found.notes)
         for name, option in _options(answers).items():
             assert _has(name, getattr(answers, name), found) or option in notes, (option, answers)
 
 
-def test_nothing_else_that_is_named_contradicts_the_answers() -> None:
-    for answers, found in _all().items():
+def test_nothing_else_that_is_named_contradicts_the_answers(recommendations: dict[Answers, Recommendation]) -> None:
+    for answers, found in recommendations.items():
         for other in found.instead:
             workflow = other.options.workflow
             assert not (answers.no_compile and workflow in _COMPILED), answers
@@ -110,8 +114,8 @@ def test_nothing_else_that_is_named_contradicts_the_answers() -> None:
             assert not (found.options.buckets and workflow in _BY_HAND and not other.options.buckets), answers
 
 
-def test_the_alternatives_are_for_what_the_answer_was_taken_for() -> None:
-    for answers, found in _all().items():
+def test_the_alternatives_are_for_what_the_answer_was_taken_for(recommendations: dict[Answers, Recommendation]) -> None:
+    for answers, found in recommendations.items():
         if answers.training is None and not answers.decode:
             assert {each.options.training for each in found.instead} <= {found.options.training}, answers
 
@@ -214,8 +218,10 @@ def test_what_stays_in_a_step_of_decoding_has_a_program_too() -> None:
     assert Options("make-graphed-callables", partial=True) in {each.options for each in instead}
 
 
-def test_sections_that_notes_name_are_there(sections: list[Section]) -> None:
-    refs = {ref for found in _all().values() for note in found.notes for ref in re.findall(r"references/\S+#\S+", note)}
+def test_sections_that_notes_name_are_there(sections: list[Section], recommendations: dict[Answers, Recommendation]) -> None:
+    refs = {
+        ref for found in recommendations.values() for note in found.notes for ref in re.findall(r"references/\S+#\S+", note)
+    }
     assert len(refs) == 2
     assert refs <= {section.ref for section in sections}
 

@@ -23,8 +23,9 @@ from cudagraph_skill.check.input.settings import Options as Settings
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import file as programs
 from cudagraph_skill.scaffold import output, render, rules, versions
-from cudagraph_skill.scaffold.options import WORKFLOWS, Options, spelled
+from cudagraph_skill.scaffold.options import OPTIONS, WORKFLOWS, Options, spelled
 from cudagraph_skill.scaffold.versions import NEWEST, OLDEST
+from user_files import module_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "tools/cudagraph_skill/scaffold/templates"
 OFFERED = rules.offered()
+PAIRWISE = module_of(ROOT / "benchmarks" / "pairwise.py")
 RELEASES = [  # torch, Transformer Engine, Megatron-Core: the oldest, some between, the newest
     ["torch==2.4", "transformer-engine==2.1", "megatron-core==0.14"],
     ["torch==2.7", "transformer-engine==2.8", "megatron-core==0.16"],
@@ -48,27 +50,30 @@ def _name(options: Options) -> str:
     return re.sub(r"[ -]+", "_", spelled(options).replace("--workflow ", "")) + ".py"
 
 
-def _write_all(folder: Path, *wanted: str) -> list[Path]:
-    """All programs for these versions, in files."""
+def _write(folder: Path, wanted: list[str], programs: list[Options]) -> list[Path]:
+    """Write programs for these versions."""
     releases = versions.choose(wanted, {})
     paths = []
-    for options in OFFERED:
+    for options in programs:
         paths.append(folder / _name(options))
         paths[-1].write_text(render.program(options, releases, paths[-1].name))
     return paths
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """All programs, for the torch that is installed here."""
+@pytest.fixture(scope="module", params=["each pair of options", pytest.param("the others", marks=pytest.mark.slow)])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Programs for the torch that is installed here."""
+    pairs = PAIRWISE.covering(OFFERED)
+    programs = pairs if request.param == "each pair of options" else [options for options in OFFERED if options not in pairs]
     wanted = f"torch=={version('torch')}" if find_spec("torch") else "torch==2.13"
-    return _write_all(tmp_path_factory.mktemp("programs"), wanted)
+    return _write(tmp_path_factory.mktemp("programs"), [wanted], programs)
 
 
-def _every() -> list[Options]:
-    values: dict[str, tuple[Any, ...]] = dict.fromkeys(Options._fields, (False, True))
-    values |= {"workflow": tuple(WORKFLOWS), "amp": ("", "bf16", "fp16"), "accumulate": (0, 1, 4)}
-    return [Options(*each) for each in itertools.product(*values.values())]
+def _every(most: int = len(Options._fields)) -> list[Options]:
+    """Return all combinations of at most so many options, also those that clash."""
+    values = {name: option.values for name, option in OPTIONS.items()} | {"accumulate": (0, 1, 4)}
+    every = itertools.product(WORKFLOWS, *values.values())
+    return [Options(*given) for given in every if sum(map(bool, given[1:])) <= most]
 
 
 # What is offered -------------------------------------------------------------------------------------------------------
@@ -91,9 +96,10 @@ def test_every_template_is_used_by_some_program_or_template() -> None:
     assert used == {path.name for path in TEMPLATES.iterdir()}
 
 
-def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered() -> None:
+@pytest.mark.parametrize("most", [3, pytest.param(len(OPTIONS), marks=pytest.mark.slow)])
+def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered(most: int) -> None:
     offered = set(OFFERED)
-    for options in _every():
+    for options in _every(most):
         if options in offered:
             assert rules.checked(options) == options
             continue
@@ -121,7 +127,7 @@ def test_the_releases_of_these_tests_reach_from_the_oldest_to_the_newest() -> No
 @pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
 def test_programs_are_python_3_10_and_leave_no_trace_of_the_template(releases: list[str], tmp_path: Path) -> None:
     release = releases[0].removeprefix("torch==")
-    for path in _write_all(tmp_path, *releases):
+    for path in _write(tmp_path, releases, OFFERED):
         text = path.read_text()
         tree = ast.parse(text, feature_version=(3, 10))
         assert not re.search(r"[«»]|^\s*#:|\{\{|\{%", text, re.MULTILINE), path.name
@@ -154,7 +160,7 @@ def test_programs_are_clean_in_our_own_check(written: list[Path]) -> None:
 
 @pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
 def test_programs_are_formatted_and_lint_clean(releases: list[str], tmp_path: Path) -> None:
-    _write_all(tmp_path, *releases)
+    _write(tmp_path, releases, OFFERED)
     ruff = [sys.executable, "-m", "ruff"]
     own = ["--isolated", "--no-cache", "--line-length", "120", "--target-version", "py310"]
     for command in (["check", "--select", RULES, "--output-format", "concise"], ["format", "--diff"]):
@@ -204,6 +210,7 @@ print(len(files), len(names))
 
 
 @needs_torch
+@pytest.mark.slow
 def test_names_that_programs_use_exist_in_torch(written: list[Path]) -> None:
     command = [sys.executable, "-c", _USES, str(written[0].parent)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
