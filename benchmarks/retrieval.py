@@ -13,9 +13,11 @@ facts and should get no result. Characters are those of the three passages with 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sqlite3
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,28 @@ def ours() -> Engine:
     """`skill search` with its default limit and budget."""
     index = open_index(skill_root())
     return lambda question: [f"{hit.section.trail}\n{hit.passage}" for hit in index.search(question).hits]
+
+
+_BARE = """
+import json, sys
+from pathlib import Path
+from cudagraph_skill.corpus.index import open_index
+index = open_index(Path(sys.argv[1]))
+assert "whoosh" not in sys.modules
+answers = {}
+for question in json.load(sys.stdin):
+    answers[question] = [f"{hit.section.trail}\\n{hit.passage}" for hit in index.search(question).hits]
+json.dump(answers, sys.stdout)
+"""
+
+
+def bare(questions: list[str]) -> Engine:
+    """The same from a clone with nothing installed: the standard library alone, in a process without site-packages."""
+    command = [sys.executable, "-S", "-c", _BARE, str(skill_root())]
+    tools = HERE.parent / "tools"
+    done = subprocess.run(command, input=json.dumps(questions), cwd=tools, capture_output=True, text=True, check=True)
+    answers: dict[str, list[str]] = json.loads(done.stdout)
+    return answers.__getitem__
 
 
 def grep(sections: list[Section]) -> Engine:
@@ -135,7 +159,13 @@ def main() -> int:
     args = options.parse_args()
     questions = [item for item in load() if args.split in (None, item["split"])]
     sections = corpus.sections(corpus.documents(skill_root()))
-    engines = {"skill search": ours(), "grep over sections": grep(sections), "SQLite FTS5": fts5(sections)}
+    unaided = bare([item["question"] for item in questions])
+    engines = {
+        "skill search": ours(),
+        "from a bare clone": unaided,
+        "grep over sections": grep(sections),
+        "SQLite FTS5": fts5(sections),
+    }
     inside = sum(item["topic"] != OUTSIDE for item in questions)
     print(f"{inside} questions in the field, {len(questions) - inside} outside, {len(sections)} sections")
     columns = ("Success@1", "Success@3", "characters", "p95 characters", "refused outside", "refused inside")
@@ -148,7 +178,7 @@ def main() -> int:
     if args.misses:
         for name, question, gaps in scores["skill search"]["missed"]:
             print(f"{name}: {question}", *(f"  {gap}" for gap in gaps), sep="\n")
-    return _below_floor(scores["skill search"]) if args.check else 0
+    return _below_floor(scores["skill search"], scores["from a bare clone"]) if args.check else 0
 
 
 def _groups(questions: list[dict[str, Any]], engine: Engine, key: str) -> None:
@@ -157,10 +187,15 @@ def _groups(questions: list[dict[str, Any]], engine: Engine, key: str) -> None:
         print(f"  {name:<24}{row['Success@1']:>8}{row['Success@3']:>8}")
 
 
-def _below_floor(row: dict[str, Any]) -> int:
+def _below_floor(row: dict[str, Any], unaided: dict[str, Any]) -> int:
     floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["retrieval"]
     low = [f"{name} is {row[name]}, the floor is {least}" for name, least in floors["at_least"].items() if row[name] < least]
     low += [f"{name} is {row[name]}, the ceiling is {most}" for name, most in floors["at_most"].items() if row[name] > most]
+    behind = row["Success@3"] - unaided["Success@3"]
+    if behind > floors["bare clone behind"]:
+        low.append(
+            f"Success@3 from a bare clone is {behind:.1f} points behind, at most {floors['bare clone behind']} are allowed"
+        )
     for sentence in low:
         print(sentence, file=sys.stderr)
     return 1 if low else 0

@@ -8,6 +8,7 @@ process asking every benchmark question. Ten times is the corpus and nine copies
 
 from __future__ import annotations
 
+import os
 import platform
 import random
 import statistics
@@ -29,7 +30,7 @@ from retrieval import fts5, load
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_COLD_RUNS = 40
+_COLD_RUNS, _FIRST_RUNS = 40, 5
 
 
 def cold(commands: dict[str, list[str]]) -> dict[str, list[float]]:
@@ -41,6 +42,18 @@ def cold(commands: dict[str, list[str]]) -> dict[str, list[float]]:
             subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
             if turn >= 3:
                 times[name].append((time.perf_counter() - start) * 1e3)
+    return times
+
+
+def first(command: list[str]) -> list[float]:
+    """Milliseconds of a command whose cache folder is empty."""
+    times = []
+    for _ in range(_FIRST_RUNS):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "CUDAGRAPH_SKILL_CACHE": folder}
+            start = time.perf_counter()
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment)
+            times.append((time.perf_counter() - start) * 1e3)
     return times
 
 
@@ -93,11 +106,17 @@ def main() -> None:
     print(f"{'':<38}{'p50':>10}{'p99':>10}{'ratio':>9}")
     errors = [skill[0], "errors", "CUDA error: capturing stream has unjoined work"]
     subprocess.run(errors, stdout=subprocess.DEVNULL, check=True)
-    times = cold({"bare": [sys.executable, "-c", "pass"], "skill": skill, "errors": errors})
+    clone = [sys.executable, "-S", str(Path(__file__).resolve().parent.parent / "tools" / "search.py"), *skill[2:]]
+    subprocess.run(clone, stdout=subprocess.DEVNULL, check=True)
+    times = cold({"bare": [sys.executable, "-c", "pass"], "skill": skill, "clone": clone, "errors": errors})
     bare = statistics.median(times["bare"])
     show("python -c pass", times["bare"], bare)
     show("skill search, cold", times["skill"], bare)
+    show("the same from a bare clone", times["clone"], bare)
     show("skill errors, one line, cold", times["errors"], bare)
+    show("skill search, nothing built yet", first(skill), bare)
+    show("the same from a bare clone", first(clone), bare)
+    show("skill errors, nothing built yet", first(errors), bare)
     table = open_table(skill_root())
     for name, log in logs().items():
         show(f"skill errors, {name}, warm", warm(partial(diagnose, index=table), [log] * 5))

@@ -461,9 +461,20 @@ def test_a_log_leads_to_the_static_check_of_its_frame_by_a_command_that_works(tm
     assert done.stdout.startswith("net.py:3:20: CG201 error ")
 
 
-def test_a_bare_clone_says_what_is_missing_and_how_to_grep() -> None:
-    done = subprocess.run([sys.executable, "-S", ROOT / "tools" / "search.py", "pool"], capture_output=True, check=False)
-    assert done.returncode == 3
-    assert b"pip install whoosh" in done.stderr
-    assert b"grep" in done.stderr
-    assert b"Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("launcher", "arguments", "start"),
+    [
+        ("search", ["does dropout work inside a graph"], "references/correctness.md:"),
+        ("read", ["SKILL.md#requirements"], "SKILL.md:"),
+        ("explain", ["906"], "references/errors-capture.md:"),
+        ("errors", ["CUDA error: capturing stream has unjoined work"], "1. unjoined-side-stream"),
+    ],
+)
+def test_a_bare_clone_answers_with_the_standard_library(
+    launcher: str, arguments: list[str], start: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-S", str(ROOT / "tools" / f"{launcher}.py"), *arguments]  # -S: without site-packages
+    environment = {**os.environ, "CUDAGRAPH_SKILL_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.startswith(start)
+    assert "Traceback" not in done.stderr

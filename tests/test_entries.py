@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -169,11 +168,21 @@ def test_the_table_is_kept_and_a_damaged_one_is_made_again(cache: Path) -> None:
     made = entries.open_table(ROOT)
     (kept,) = cache.iterdir()
     whole = kept.read_bytes()
-    for damage in (b"", whole[:1000], b"not a pickle", pickle.dumps(1)):
+    for damage in (b"", whole[:1000], b"no JSON", b"1", b"[1, 2, 3]", b"[[[1]], {}, []]", b"\xff", b"[" * 10_000):
         kept.write_bytes(damage)
         assert entries.open_table(ROOT) == made
         assert kept.read_bytes() == whole
     assert [path.name for path in cache.iterdir()] == [kept.name]
+
+
+def test_a_table_of_a_stranger_is_not_read(cache: Path) -> None:
+    made = entries.open_table(ROOT)
+    (kept,) = cache.iterdir()
+    planted = kept.read_bytes().replace(b"capture", b"planted")
+    kept.write_bytes(planted)
+    kept.chmod(0o666)
+    assert entries.open_table(ROOT) == made
+    assert kept.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_table_is_made_where_none_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from cudagraph_skill.corpus import porter
+
 # A word, a dotted name, a flag (--cuda-graph-impl), a C++ name (CUDAGraph::replay), a number, a call without its brackets.
 _TOKEN = re.compile(r"--?[a-z0-9][\w-]*|[^\W_][\w]*(?:(?:\.|::|-)\w+)*|_++[^\W_]\w*", re.IGNORECASE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -17,6 +19,7 @@ _PLAIN = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "
                         "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})  # fmt: skip
 # What changes from run to run in an error text carries no meaning for a look-up.
 _NOISE = re.compile(r"0x[0-9a-f]+|(?:/[\w.@+-]+){2,}/?|\bline \d+|\x1b\[[0-9;]*m", re.IGNORECASE)
+_NOISE_HAS = "/", "0x", "0X", "ine ", "INE ", "\x1b"  # what all noise has of it, and most texts have none of
 
 STOP_WORDS = frozenset(
     """
@@ -142,8 +145,8 @@ _STRANGERS = frozenset(
 
 
 def plain(text: str) -> str:
-    """`text` with typographic dashes and quotes made plain."""
-    return text.translate(_PLAIN)
+    """Return `text` with typographic dashes and quotes made plain."""
+    return text if text.isascii() else text.translate(_PLAIN)
 
 
 @lru_cache(maxsize=65536)
@@ -151,19 +154,13 @@ def stem(word: str) -> str:
     """A word's stem; identifiers, numbers and short words stay as they are."""
     if len(word) < 4 or not word.isalpha():
         return word
-    return str(_porter()(word))
-
-
-@lru_cache(maxsize=1)
-def _porter():  # type: ignore[no-untyped-def]
-    from whoosh.lang.porter import stem as porter
-
-    return porter
+    return porter.stem(word)
 
 
 def _tokens(text: str) -> list[str]:
-    """Words and identifiers as they are typed; what is longer than any name is data."""
-    return [token for token in _TOKEN.findall(_NOISE.sub(" ", plain(text))) if len(token) <= _MAX_TOKEN]
+    """Return words and identifiers as they are typed; what is longer than any name is data."""
+    quiet = _NOISE.sub(" ", plain(text)) if any(part in text for part in _NOISE_HAS) else plain(text)
+    return [token for token in _TOKEN.findall(quiet) if len(token) <= _MAX_TOKEN]
 
 
 def words(text: str) -> list[str]:
@@ -172,18 +169,21 @@ def words(text: str) -> list[str]:
 
 
 def terms(text: str) -> list[str]:
-    """All index terms of `text`: words, whole identifiers with their dotted tails, and adjacent pairs as `a+b`."""
-    found: list[str] = []
-    previous = ""
-    for token in _tokens(text):
-        parts = _parts(token)
-        for part in parts:
-            if previous:
-                found.append(f"{previous}+{part}")
-            found.append(part)
-            previous = part
-        found += _wholes(token, parts)
-    return found
+    """Return all index terms of `text`: its words, and whole identifiers with their dotted tails."""
+    in_order, names = analysed(text)
+    return in_order + names
+
+
+def analysed(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of `text` in order, and its whole identifiers with their dotted tails."""
+    both = [_terms_of(token) for token in _tokens(text)]
+    return [stem for stems, _ in both for stem in stems], [name for _, names in both for name in names]
+
+
+@lru_cache(maxsize=65536)
+def _terms_of(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    parts = _parts(token)
+    return parts, _wholes(token, parts)
 
 
 @lru_cache(maxsize=65536)
@@ -199,7 +199,6 @@ def _parts(token: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-@lru_cache(maxsize=65536)
 def _wholes(token: str, parts: tuple[str, ...]) -> tuple[str, ...]:
     """The identifier itself and its dotted tails, where it has more than one part; StaticCache also as the word staticcache."""
     whole = token.lower().strip("-")

@@ -1,4 +1,4 @@
-"""The error index as a table: entries and causes of `references/`, read once for each content and kept in the cache folder.
+"""Read the entries and causes of `references/` into the table that logs are compared with, kept as JSON in the cache folder.
 
 An *entry* (a section of `references/errors-*.md`) is what a user sees: its `errors:` are phrases of a log, most specific first,
 or a number and an enum name to look it up by; under **Causes** it lists what may lie behind it, likeliest first. A *cause* (a
@@ -12,16 +12,13 @@ error. Nothing here is a regular expression, so no log can make a look-up slow.
 from __future__ import annotations
 
 import contextlib
-import os
-import pickle
+import json
 import re
-import tempfile
 from collections import Counter
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.corpus import load, terms
-from cudagraph_skill.paths import cache_dir
+from cudagraph_skill.corpus import cache, load, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,10 +26,9 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.corpus.section import Section
 
-FORMAT = 8  # raise it when the table's form changes: older ones are then made again
+FORMAT = 9  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
-_KEPT = 8  # tables in the cache folder, for checkouts and versions that take turns
 REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
 
 _FIELD = re.compile(r"^- \*\*(Seen as|Raised by|Causes|Tell it by|Fix|Check|See|Proof|Next)\*\*:?", re.MULTILINE)
@@ -103,11 +99,11 @@ class Table(NamedTuple):
 
 
 def table(sections: Iterable[Section]) -> Table:
-    """The error index of these sections."""
+    """Return the error index of these sections."""
     chosen = list(sections)
-    described = {each.headings[-1]: _described(each) for each in chosen if load.is_cause(each)}
+    described = {section.headings[-1]: _described(section) for section in chosen if load.is_cause(section)}
     entries = []
-    for section in (each for each in chosen if load.is_entry(each)):
+    for section in filter(load.is_entry, chosen):
         entries.append(_entry(section))
         asked = Counter(terms.words(" ".join(section.asks)))
         for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entries[-1].causes)):
@@ -115,43 +111,51 @@ def table(sections: Iterable[Section]) -> Table:
             for word, count in asked.items():  # who asks so may mean any of them, the likeliest most
                 words[word] = words.get(word, 0.0) + count / (1 + rank)
     spoken = {word: sum(counts.get(word, 0.0) for counts in described.values()) for word in set().union(*described.values())}
-    causes = {each.headings[-1]: _cause(each, described[each.headings[-1]], spoken) for each in chosen if load.is_cause(each)}
+    causes = {
+        section.headings[-1]: _cause(section, described[section.headings[-1]], spoken)
+        for section in filter(load.is_cause, chosen)
+    }
     return Table(tuple(entries), causes, frozenset(spoken))
 
 
 def _described(section: Section) -> dict[str, float]:
-    """How often each word stands in a cause's question forms, meaning and marks."""
+    """Return how often each word occurs in a cause's question forms, meaning and marks."""
     fields = _fields(section.text)
-    said = " ".join((section.headings[-1], *section.asks, fields[""], fields.get("Tell it by", "")))
-    return {word: float(count) for word, count in Counter(terms.words(said)).items()}
+    text = " ".join((section.headings[-1], *section.asks, fields[""], fields.get("Tell it by", "")))
+    return {word: float(count) for word, count in Counter(terms.words(text)).items()}
 
 
 def open_table(root: Path, say: Callable[[str], None] = lambda _: None) -> Table:
-    """The error index of the skill in `root`, from the cache folder where it stands there."""
+    """Return the error index of the skill in `root`, from the cache folder where it is kept."""
     docs = [doc for doc in load.documents(root) if doc.shown.startswith(("references/errors-", "references/causes-"))]
     try:
-        path = cache_dir() / f"errors-{FORMAT}-{load.digest(docs)}"
-    except OSError:
+        path = cache.folder() / f"errors-{FORMAT}-{load.digest(docs)}.json"
+        return _kept(path) or _made(path, docs, say)
+    except OSError:  # where nothing can be kept, each call makes it: half a second
         return table(load.sections(docs, say))
-    found = _kept(path)
-    if not found:
-        found = table(load.sections(docs, say))
-        with contextlib.suppress(OSError):  # where nothing can be kept, each call makes it: half a second
-            _keep(found, path)
-    return found
+
+
+def _made(path: Path, docs: list[load.Document], say: Callable[[str], None]) -> Table:
+    with cache.lock(path.parent, say):
+        if kept := _kept(path):
+            return kept
+        made = table(load.sections(docs, say))
+        with contextlib.suppress(OSError):
+            cache.keep(path, to_json(made).encode())
+        return made
 
 
 def parse_phrase(text: str) -> Phrase:
-    """A phrase as it is written in a reference."""
+    """Return a phrase as it is written in a reference."""
     kind = text[:1] if text[:1] in ("~", "^") else ""
     both = text[len(kind) :].split(" & ")
-    return Phrase(kind, tuple(tuple(" ".join(part.lower().split()) for part in each.split("…")) for each in both))
+    return Phrase(kind, tuple(tuple(" ".join(part.lower().split()) for part in phrase.split("…")) for phrase in both))
 
 
 def _entry(section: Section) -> Entry:
     fields = _fields(section.text)
-    codes = tuple(each for each in section.errors if _ENUM.fullmatch(each))
-    phrases = [parse_phrase(each) for each in section.errors if not each.isdigit()]
+    codes = tuple(text for text in section.errors if _ENUM.fullmatch(text))
+    phrases = [parse_phrase(text) for text in section.errors if not text.isdigit()]
     return Entry(
         id=section.headings[-1],
         path=section.path,
@@ -165,8 +169,8 @@ def _entry(section: Section) -> Entry:
 
 def _possible(text: str) -> Iterable[Possible]:
     parts = _CAUSE.split(text)
-    for slug, said in zip(parts[1::2], parts[2::2], strict=True):
-        what, _, fix = said.partition("**Fix**")
+    for slug, description in zip(parts[1::2], parts[2::2], strict=True):
+        what, _, fix = description.partition("**Fix**")
         yield Possible(slug, _plain(what), _plain(fix.lstrip(": ")))
 
 
@@ -183,7 +187,7 @@ def _cause(section: Section, described: dict[str, float], spoken: dict[str, floa
         tell=_plain(fields.get("Tell it by", "")),
         fix=_plain(fields.get("Fix", "")),
         check=_command(other if in_source else check),
-        tells=tuple((int(points), parse_phrase(text)) for points, _, text in (each.partition(" ") for each in section.tells)),
+        tells=tuple((int(points), parse_phrase(text)) for points, _, text in (tell.partition(" ") for tell in section.tells)),
         words={word: round(_says((1 + count / (share * spoken[word])) / size), 3) for word, count in described.items()},
         rest=round(_says(1 / size), 3),
         in_source=bool(in_source),
@@ -191,53 +195,71 @@ def _cause(section: Section, described: dict[str, float], spoken: dict[str, floa
 
 
 def _says(oftener: float) -> float:
-    """What a word says for a cause that is `oftener` times as fond of it: any word may also be there by chance."""
+    """Return what a word says for a cause that is `oftener` times as fond of it: any word may also be there by chance."""
     return log(_CHANCE + (1 - _CHANCE) * oftener)
 
 
 def _fields(text: str) -> dict[str, str]:
-    """The bullets of a section by their bold name, what stands before the first under "". Fences are left out."""
+    """Return the bullets of a section by their bold name, what stands before the first under "". Fences are left out."""
     parts = _FIELD.split(_FENCE.sub("", text))
     return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
 
 def _command(markdown: str) -> str:
-    """The first code span of a bullet, where it is something that a shell runs; to run it again, with what to change first."""
-    found = re.search(r"(`+)(.+?)\1", markdown)
-    command = found[2].strip() if found else ""
+    """Return the first code span of a bullet if a shell can run it; the whole bullet where it says to run FILE again."""
+    span = re.search(r"(`+)(.+?)\1", markdown)
+    command = span[2].strip() if span else ""
     if command == "python FILE":
         return _plain(markdown)
     return command if _RUNS.match(command) else ""
 
 
 def _plain(markdown: str) -> str:
-    """Markdown as one line of text: links by their words, no emphasis; code keeps its backticks."""
+    """Return Markdown as one line of text: links by their words, no emphasis; code keeps its backticks."""
     text = _LINK.sub(r"\1", markdown).replace("**", "")
     return " ".join(re.sub(r"(?<!\w)\*([^*`\n]+)\*(?!\w)", r"\1", text).split()).strip(" ·")
 
 
 def _kept(path: Path) -> Table | None:
-    """The table in a file, or None; it is unpickled, so never a stranger's."""
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid == os.getuid():
-                found = pickle.load(file)  # noqa: S301 - our own, see above
-                return found if isinstance(found, Table) else None
-    except Exception:  # noqa: BLE001 - whatever a damaged file makes of unpickling, the answer is to make it again
+    """Return the table in a file; None where there is none, or a damaged one."""
+    data = cache.read(path)
+    if data is None:
         return None
-    return None
-
-
-def _keep(made: Table, path: Path) -> None:
-    """Write the table beside its name, then rename it: a reader never sees half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(prefix=".building-", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            pickle.dump(made, file)
-        os.replace(name, path)  # noqa: PTH105 - a Path would only be made to call the same
-    except OSError:  # a full disk: what was begun must not stay there
-        os.unlink(name)  # noqa: PTH108 - as above
-        raise
-    for older in sorted(path.parent.glob("errors-*"), key=lambda each: each.stat().st_mtime)[:-_KEPT]:
-        older.unlink(missing_ok=True)
+        return from_json(data.decode())
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def to_json(made: Table) -> str:
+    """Return a table as one line of JSON."""
+    return json.dumps([made.entries, made.causes, sorted(made.known)])
+
+
+def from_json(text: str) -> Table:
+    """Return the table that `to_json` wrote.
+
+    Raises:
+        ValueError, TypeError, KeyError: the text is something else.
+    """
+    entries, causes, known = json.loads(text)
+    return Table(tuple(map(_entry_from, entries)), {slug: _cause_from(row) for slug, row in causes.items()}, frozenset(known))
+
+
+def _entry_from(row: list[Any]) -> Entry:
+    entry = Entry(*row)
+    return entry._replace(
+        codes=tuple(entry.codes),
+        phrases=tuple(map(_phrase_from, entry.phrases)),
+        causes=tuple(Possible(*possible) for possible in entry.causes),
+    )
+
+
+def _cause_from(row: list[Any]) -> Cause:
+    cause = Cause(*row)
+    return cause._replace(tells=tuple((int(points), _phrase_from(phrase)) for points, phrase in cause.tells))
+
+
+def _phrase_from(row: Iterable[Any]) -> Phrase:
+    kind, parts = row
+    return Phrase(kind, tuple(map(tuple, parts)))

@@ -1,0 +1,120 @@
+"""Analyse sections into what an index holds: records to show and to rank, and postings by term.
+
+A posting lists the sections that have a term, each with the term's BM25 impact on it; the inverse document frequency is left
+to the question. Words and whole identifiers share one list for each section, in which heading, question forms and error texts
+count more than the body: BM25F saturates each field by itself, which lets a word in a heading outweigh everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from zlib import crc32
+
+from cudagraph_skill.corpus import load, rank, terms
+
+if TYPE_CHECKING:
+    from cudagraph_skill.corpus.section import Section
+
+_B = 0.6  # BM25: how much length counts against a section
+_FORMS = 12  # question forms of a cause that are indexed: it has more, for logs, and they would drown all other sections
+_BUCKETS = 4096  # of names; each is asked for as a whole, so an entry of its own for each would be mostly waste
+
+Posting = tuple["array[int]", "array[float]"]  # numbers of sections, and the impact on each
+NOWHERE: Posting = (array("I"), array("f"))
+
+
+class Store(Protocol):
+    """What a search reads: from memory, from Whoosh or from SQLite."""
+
+    def __len__(self) -> int:
+        """Return the number of sections."""
+
+    def frequency(self, term: str) -> int:
+        """Return how many sections have a term."""
+
+    def posting(self, term: str) -> Posting:
+        """Return the sections that have a term."""
+
+    def record(self, number: int) -> str:
+        """Return what `rank.record` reads."""
+
+
+class Content(NamedTuple):
+    """What an index holds, as a store in memory; `spelling` are all its words, one a line."""
+
+    records: list[str]
+    postings: dict[str, Posting]
+    spelling: str
+
+    def __len__(self) -> int:
+        """Return the number of sections."""
+        return len(self.records)
+
+    def frequency(self, term: str) -> int:
+        """Return how many sections have a term."""
+        return len(self.posting(term)[0])
+
+    def posting(self, term: str) -> Posting:
+        """Return the sections that have a term."""
+        return self.postings.get(term, NOWHERE)
+
+    def record(self, number: int) -> str:
+        """Return what `rank.record` reads."""
+        return self.records[number]
+
+
+def content(sections: list[Section]) -> Content:
+    """Analyse sections into the content of an index."""
+    analysed = [_analysed(_shortened(section)) for section in sections]
+    usual = sum(counts.total() for _, _, counts in analysed) / max(1, len(analysed))
+    records: list[str] = []
+    postings: dict[str, Posting] = {}
+    for section, texts, counts in analysed:
+        number = len(records)
+        length = rank.K1 * (1 - _B + _B * counts.total() / usual)
+        names = rank.keys(section)
+        records.append(json.dumps([section, *texts, names, length]))
+        if section.text:  # a heading alone is for the table of contents
+            impacts = {term: count * (rank.K1 + 1) / (count + length) for term, count in counts.items()}
+            impacts.update((bucket(name), 1.0) for name in names)
+            for term, impact in impacts.items():
+                numbers, weights = postings.get(term) or postings.setdefault(term, (array("I"), array("f")))
+                numbers.append(number)
+                weights.append(impact)
+    return Content(records, postings, _spelling(sections))
+
+
+def bucket(name: str) -> str:
+    """Return the term that stands for all names with the same checksum."""
+    return f"@{crc32(name.encode(errors='surrogatepass')) % _BUCKETS}"
+
+
+def _shortened(section: Section) -> Section:
+    return section._replace(asks=section.asks[:_FORMS], tells=()) if load.is_cause(section) else section
+
+
+def _analysed(section: Section) -> tuple[Section, tuple[str, list[str], str], Counter[str]]:
+    """Return the words of the heading, of each question form and of the rest, and how often the section has each term."""
+    counts: Counter[str] = Counter()
+    glued: list[str] = []  # `staticcache` of StaticCache
+
+    def words(text: str, times: int) -> str:
+        in_order, names = terms.analysed(text)
+        counts.update((in_order + names) * times)
+        glued.extend(name for name in names if name[0] != "=")
+        return " ".join(in_order)
+
+    title = words(section.headings[-1], 3)
+    asks = [words(form, 2) for form in section.asks]
+    rest = [words(section.text, 1), *(words(text, 1) for text in section.headings[:-1])]
+    rest += (words(text, 2) for text in section.errors)
+    return section, (title, asks, " | ".join([*rest, *glued])), counts
+
+
+def _spelling(sections: list[Section]) -> str:
+    texts = (" ".join((section.text, *section.headings, *section.asks[:_FORMS])) for section in sections)
+    return "\n".join(sorted({word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}))
