@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _SEARCH = """
 import sys, time
 from pathlib import Path
-from cudagraph_skill.corpus import analysis, cache, index
+from cudagraph_skill.corpus import analysis, building, index
 {before}
 found = index.open_index(Path(sys.argv[1]), say=lambda note: print(note, file=sys.stderr))
 print(found.search("pool").hits[0].section.ref)
@@ -187,7 +187,7 @@ def test_a_builder_that_hangs_costs_a_wait_and_no_answer(cache: Path, small: Pat
     stuck = _started(small, with_lock)
     assert stuck.stderr is not None
     stuck.stderr.readline()
-    out, error = _started(small, "cache._WAIT_SECONDS = 0.2").communicate(timeout=20)
+    out, error = _started(small, "building._WAIT_SECONDS = 0.2").communicate(timeout=20)
     stuck.kill()
     stuck.communicate()
     assert out == "references/pools.md#share-a-pool\n"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from cudagraph_skill import corpus
 from cudagraph_skill.corpus import load, questions
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
@@ -164,3 +167,11 @@ def test_the_digest_changes_with_any_byte() -> None:
     assert load.digest([one]) != load.digest([two])
     assert load.digest([one, two]) != load.digest([two, one])
     assert load.digest([one]) != load.digest([one._replace(asked=b"x")])
+
+
+def test_importing_the_package_imports_nothing_else_of_it() -> None:
+    code = "import sys, cudagraph_skill.corpus; print(sum(name.startswith('cudagraph_skill') for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=skill_root() / "tools")
+    assert done.stdout == "2\n"
+    assert all(hasattr(corpus, name) for name in corpus.__all__)
+    assert len((corpus.__doc__ or "").splitlines()) <= 30

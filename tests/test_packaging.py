@@ -200,10 +200,10 @@ def test_checking_imports_no_slow_module() -> None:
 def test_searching_imports_no_heavy_package_of_others() -> None:
     others = "'torch', 'mcp', 'yaml', 'markdown_it', 'shtab', 'jinja2'"
     heavy = f"{{{others}, 'urllib.request', 'ssl', 'dataclasses', 'importlib.metadata'}}"
-    code = f"import sys; from cudagraph_skill.corpus import index, output; print(*{heavy} & set(sys.modules))"
+    code = f"import sys; from cudagraph_skill.corpus import index, output, whoosh_store; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
     assert done.stdout == "\n"
-    code = "from cudagraph_skill.corpus import index; import urllib.request; print(urllib.request.urlopen.__name__)"
+    code = "from cudagraph_skill.corpus import whoosh_store; import urllib.request; print(urllib.request.urlopen.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
     assert done.stdout == "urlopen\n"
 

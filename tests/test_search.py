@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.corpus import terms
+from cudagraph_skill.corpus import output, terms
 from cudagraph_skill.corpus.index import Index, open_index
 from cudagraph_skill.corpus.rank import MAX_CHARACTERS, key
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
+from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
@@ -154,6 +155,20 @@ def test_changed_content_gets_an_index_of_its_own(cache: Path, small: Path, tmp_
     index = open_index(small, own)
     assert "lightning" in index.search("flux capacitor").hits[0].passage
     assert len(list(cache.iterdir())) == 2
+
+
+def test_text_of_a_users_corpus_cannot_steer_the_terminal(cache: Path, small: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "a.md").write_text("# Flux \x1b[2J capacitor\n\x1b]0;owned\x07Needs\t1.21\xa0gigawatts \x9b31m \u202e.\n\n## B\nc\n")
+    index = open_index(small, own)
+    result = index.search("flux capacitor gigawatts")
+    steps = Steps(*[lambda _: "next"] * 4)
+    shown = [section for section in index.sections() if section.path.endswith("a.md")]
+    for text in (output.answer(result, 1, steps), output.section(shown[0]), output.contents(shown, steps)):
+        assert not set(text) & {"\x1b", "\x07", "\x9b", "\u202e"}
+    assert "Needs\t1.21\xa0gigawatts" in output.section(shown[0])
+    assert cache.is_dir()
 
 
 @pytest.mark.parametrize("damage", ["truncate", "remove", "garbage", "empty"])

@@ -41,6 +41,21 @@ def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> 
     assert set(passages[0]) == {"path", "heading", "lines", "text", "score"}
 
 
+def test_the_first_question_reports_that_the_index_is_built(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_indexes", [])
+    notes: list[str] = []
+
+    async def told(_: float, __: float | None, message: str | None) -> None:
+        notes.append(message or "")
+
+    async def ask(client: Any) -> Any:
+        return await client.call_tool("search", {"question": "share a pool between graphs"}, progress_callback=told)
+
+    assert not _ask(ask).is_error
+    assert [note.startswith("building the search index of ") for note in notes] == [True]
+    assert len(list(cache.iterdir())) == 1
+
+
 def test_instructions_name_every_tool() -> None:
     assert all(f"`{name}`" in app.INSTRUCTIONS for name in READING)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -30,6 +30,7 @@ from cudagraph_skill.scaffold.recommend import Answers
 from cudagraph_skill.scaffold.recommend import recommend as recommended
 from cudagraph_skill.text import Steps, printable, shortened
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resources import FileResource
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cudagraph_skill.corpus.section import Section
-    from mcp.server.mcpserver import Context
     from mcp_types import InputRequiredResult, Tool
 
 INSTRUCTIONS = """\
@@ -163,14 +163,19 @@ class Recommended(BaseModel):
 _building = Lock()
 
 
-def _index() -> Index:
+_indexes: list[Index] = []  # one, when the first question has come
+
+
+def _index(context: Context) -> Index:
     with _building:  # the first calls may come together: one of them builds, the others wait
-        return _opened()
+        if not _indexes:
+            _indexes.append(open_index(skill_root(), say=partial(_report, context)))
+        return _indexes[0]
 
 
-@cache
-def _opened() -> Index:
-    return open_index(skill_root(), say=lambda note: print(note, file=sys.stderr))  # noqa: T201 - stdout is the protocol's
+def _report(context: Context, note: str) -> None:
+    print(note, file=sys.stderr)  # noqa: T201 - stdout is the protocol's
+    capturing.Progress(context).say(note)
 
 
 def _table() -> Table:
@@ -184,6 +189,7 @@ def _compiled() -> Table:
 
 
 def search(
+    context: Context,
     question: Annotated[str, Field(description="A question, an API name, a flag or an error text.")],
     limit: Annotated[int, Field(ge=1, le=20, description="How many passages.")] = 3,
     page: Annotated[int, Field(ge=1, le=100, description="2 gives the passages after the first `limit`.")] = 1,
@@ -196,7 +202,7 @@ def search(
     Use it for API details, errors, wrong results, missing speedup, versions and settings. Not for other subjects.
     """
     try:
-        found = _index().search(question, limit, page, max_tokens)
+        found = _index(context).search(question, limit, page, max_tokens)
     except SkillError as error:
         raise ToolError(str(error)) from None
     steps = STEPS._replace(turn=lambda number: f"search(question=…, limit={limit}, page={number})")
@@ -220,10 +226,11 @@ def search(
 
 
 def read(
+    context: Context,
     ref: Annotated[str, Field(description="`path#heading` or `path:line` of a search result, or a path for its headings.")],
 ) -> Annotated[CallToolResult, Parts]:
     """Read one section of the skill in full, or list the headings of a file."""
-    found = lookup.find(_index().sections(), ref, STEPS)
+    found = lookup.find(_index(context).sections(), ref, STEPS)
     if isinstance(found, lookup.Missing):
         raise ToolError(str(found))
     whole = len(found) == 1
@@ -250,6 +257,7 @@ def errors(
 
 
 def explain(
+    context: Context,
     name: Annotated[
         str | int,
         Field(description="An id that `errors` or `check` gave (CG201), CUDA's number of an error (906) or its enum name."),
@@ -257,7 +265,7 @@ def explain(
 ) -> Annotated[CallToolResult, Parts]:
     """Read what is known about one error, cause or hazard: who raises it, its causes, what tells them apart, fixes, proof."""
     try:
-        found = lookup.explain(_index().sections(), str(name), STEPS)
+        found = lookup.explain(_index(context).sections(), str(name), STEPS)
     except SkillError as error:
         raise ToolError(str(error)) from None
     if isinstance(found, lookup.Missing):

@@ -11,36 +11,17 @@ import json
 import re
 from array import array
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from zlib import crc32
+from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.corpus import load, rank, terms
+from cudagraph_skill.corpus.store import NOWHERE, bucket
 
 if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
+    from cudagraph_skill.corpus.store import Posting
 
 _B = 0.6  # BM25: how much length counts against a section
 _FORMS = 12  # question forms of a cause that are indexed: it has more, for logs, and they would drown all other sections
-_BUCKETS = 4096  # of names; each is asked for as a whole, so an entry of its own for each would be mostly waste
-
-Posting = tuple["array[int]", "array[float]"]  # numbers of sections, and the impact on each
-NOWHERE: Posting = (array("I"), array("f"))
-
-
-class Store(Protocol):
-    """What a search reads: from memory, from Whoosh or from SQLite."""
-
-    def __len__(self) -> int:
-        """Return the number of sections."""
-
-    def frequency(self, term: str) -> int:
-        """Return how many sections have a term."""
-
-    def posting(self, term: str) -> Posting:
-        """Return the sections that have a term."""
-
-    def record(self, number: int) -> str:
-        """Return what `rank.record` reads."""
 
 
 class Content(NamedTuple):
@@ -86,11 +67,6 @@ def content(sections: list[Section]) -> Content:
                 numbers.append(number)
                 weights.append(impact)
     return Content(records, postings, _spelling(sections))
-
-
-def bucket(name: str) -> str:
-    """Return the term that stands for all names with the same checksum."""
-    return f"@{crc32(name.encode(errors='surrogatepass')) % _BUCKETS}"
 
 
 def _shortened(section: Section) -> Section:

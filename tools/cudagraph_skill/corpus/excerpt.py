@@ -1,4 +1,4 @@
-"""Sections to passages that fit a budget: whole where they fit, else the opening and the blocks nearest to the question."""
+"""Cut sections to passages that fit a budget: whole where they fit, else the opening and the blocks nearest to the question."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAP = "[…]"
 
 
 def fit(sections: list[Section], asked: frozenset[str], budget: int) -> list[tuple[str, bool]]:
-    """For each section its text, cut so that all together have about `budget` characters, and whether it is whole.
+    """Return for each section its text, cut so that all together have about `budget` characters, and whether it is whole.
 
     What a short section leaves goes to the others; the first one, the best answer, gets half as much again as each other.
     """
@@ -60,13 +60,13 @@ def _cut(text: str, asked: frozenset[str], share: int) -> tuple[str, bool]:
 
 
 def _worth(block: str, asked: frozenset[str]) -> float:
-    """Question words that a block has, per square root of its length, so that a long fence must earn its place."""
+    """Return how many question words a block has, per square root of its length: a long fence must earn its place."""
     shared = len(asked.intersection(terms.words(block)))
     return (shared + 0.2) / math.sqrt(len(block) + 40)
 
 
 def _blocks(text: str) -> list[str]:
-    """Paragraphs, list items, table rows and whole fences, in order."""
+    """Return paragraphs, list items, table rows and whole fences, in order."""
     blocks: list[str] = []
     fence = ""
     for line in text.splitlines():

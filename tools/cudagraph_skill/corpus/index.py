@@ -8,7 +8,6 @@ candidates, which `rank` puts in order.
 from __future__ import annotations
 
 import re
-import shutil
 from functools import lru_cache
 from heapq import nlargest
 from importlib import import_module
@@ -16,14 +15,18 @@ from math import log
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.corpus import analysis, cache, excerpt, load, rank, terms
+from cudagraph_skill.corpus import cache, excerpt, files, rank, terms
 from cudagraph_skill.corpus.rank import Candidate, Question, Record
 from cudagraph_skill.corpus.section import Answer, Hit, Section
+from cudagraph_skill.corpus.store import bucket
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from cudagraph_skill.corpus.analysis import Content
+    from cudagraph_skill.corpus.store import Posting, Store
 
 FORMAT = 8  # raise it when what the index holds changes: older indexes are then built again
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
@@ -37,14 +40,14 @@ _SPELLING = "spelling"
 class Index:
     """An open index over one corpus. Threads may share it; it never writes."""
 
-    def __init__(self, store: analysis.Store, spelling: str) -> None:
+    def __init__(self, store: Store, spelling: str) -> None:
         self._store = store
         self._count = max(1, len(store))
         self._spelling = frozenset(spelling.split("\n"))
         self._known: dict[str, int] = {}
         self._weights: dict[str, float] = {}
         self._records: dict[int, Record] = {}
-        self._postings: dict[str, analysis.Posting] = {}
+        self._postings: dict[str, Posting] = {}
         self._alone = Lock()  # readers of a store share a file position
 
     def search(self, question: str, limit: int = 3, page: int = 1, max_tokens: int | None = None) -> Answer:
@@ -119,9 +122,9 @@ class Index:
 
     def _named(self, name: str) -> list[int]:
         """Return the sections that go by a name."""
-        return [number for number in self._posting(analysis.bucket(name))[0] if name in self._record(number).keys]
+        return [number for number in self._posting(bucket(name))[0] if name in self._record(number).keys]
 
-    def _posting(self, term: str) -> analysis.Posting:
+    def _posting(self, term: str) -> Posting:
         if term not in self._postings:
             self._postings[term] = self._store.posting(term)
         return self._postings[term]
@@ -166,22 +169,18 @@ def open_index(root: Path, extra: Path | None = None, say: Callable[[str], None]
     Raises:
         SkillError: `extra` is no readable folder with Markdown.
     """
-    docs = load.documents(root, extra)
+    docs = files.documents(root, extra)
     try:
         engine = _engine()
-        folder = cache.folder() / f"index-{FORMAT}-{engine.NAME}-{load.digest(docs)}"
-        index = _opened(engine, folder)
-        if index is None:
-            with cache.lock(folder.parent, say):
-                index = _opened(engine, folder) or _built(engine, docs, folder, say)
+        folder = cache.folder() / f"index-{FORMAT}-{engine.NAME}-{files.digest(docs)}"
+        return _opened(engine, folder) or _built(engine, docs, folder, say)
     except OSError as error:
         reason = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
         say(
             f"the search index cannot be kept ({reason}), so each call builds it; "
             "set CUDAGRAPH_SKILL_CACHE to a folder that you can write to"
         )
-        return _in_memory(analysis.content(load.sections(docs, say)))
-    return index
+        return _in_memory(_content(docs, say))
 
 
 def _opened(engine: Any, folder: Path) -> Index | None:
@@ -191,21 +190,31 @@ def _opened(engine: Any, folder: Path) -> Index | None:
     try:
         return Index(engine.open_store(folder), (folder / _SPELLING).read_text(encoding="utf-8"))
     except Exception:  # noqa: BLE001 - whatever an engine raises at a damaged file, the answer is to build it again
-        shutil.rmtree(folder, ignore_errors=True)
         return None
 
 
-def _built(engine: Any, docs: list[load.Document], folder: Path, say: Callable[[str], None]) -> Index:
-    say(f"building the search index of {len(docs)} files, once: it is kept in {folder.parent}")
-    content = analysis.content(load.sections(docs, say))
+def _built(engine: Any, docs: list[files.Document], folder: Path, say: Callable[[str], None]) -> Index:
+    """Build the index and keep it in a folder, unless another process has done so meanwhile."""
+    from cudagraph_skill.corpus import building
 
-    def write(building: Path) -> None:
-        engine.write(building, content)
-        (building / _SPELLING).write_text(content.spelling, encoding="utf-8")
+    def write(empty: Path) -> None:
+        engine.write(empty, content)
+        (empty / _SPELLING).write_text(content.spelling, encoding="utf-8")
 
-    cache.build(folder, write)
-    return _opened(engine, folder) or _in_memory(content)
+    with building.lock(folder.parent, say):
+        if index := _opened(engine, folder):
+            return index
+        say(f"building the search index of {len(docs)} files, once: it is kept in {folder.parent}")
+        content = _content(docs, say)
+        building.build(folder, write)
+        return _opened(engine, folder) or _in_memory(content)
 
 
-def _in_memory(content: analysis.Content) -> Index:
+def _content(docs: list[files.Document], say: Callable[[str], None]) -> Content:
+    from cudagraph_skill.corpus import analysis, load
+
+    return analysis.content(load.sections(docs, say))
+
+
+def _in_memory(content: Content) -> Index:
     return Index(content, content.spelling)

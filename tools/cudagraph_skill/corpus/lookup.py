@@ -1,4 +1,4 @@
-"""A reference such as `references/streams.md#joins` or `streams.md:40` to the section it means."""
+"""Resolve a reference such as `references/streams.md#joins` or `streams.md:40` to the section it means."""
 
 from __future__ import annotations
 
@@ -19,27 +19,31 @@ _NAMES = "an id such as CG201, a number such as 900 or an enum name"
 
 
 class Missing(str):
-    """A sentence that says what could not be found and what comes nearest."""
+    """A sentence that names what could not be found and what comes nearest."""
 
     __slots__ = ()
 
 
 def find(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Missing:
-    """One section for PATH#HEADING, PATH:LINE or a heading alone; every section of a file for PATH alone.
+    """Return one section for PATH#HEADING, PATH:LINE or a heading alone; every section of a file for PATH alone.
 
     PATH may leave out `references/` and `.md`; HEADING may be the anchor or the heading's own words.
     """
     if len(ref) > _MAX_CHARACTERS:
         return Missing(f"the reference has {len(ref):,} characters; give one that `skill search` printed")
     path, heading, line = _parts(ref)
-    in_file = [each for each in sections if _is_path(each.path, path)]
+    in_file = [section for section in sections if _is_path(section.path, path)]
     if not in_file:
         return _by_heading(sections, ref, steps)
     if line > in_file[-1].last:
         shown = in_file[0].path
         return Missing(f"{shown} has {in_file[-1].last} lines, {line} is past its end; next: {steps.read(shown)}")
     if line:
-        return [max((each for each in in_file if each.first <= line), key=lambda each: each.first, default=in_file[0])]
+        return [
+            max(
+                (section for section in in_file if section.first <= line), key=lambda section: section.first, default=in_file[0]
+            )
+        ]
     if not heading:
         return in_file
     return _one(in_file, heading) or Missing(
@@ -48,7 +52,7 @@ def find(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Mis
 
 
 def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] | Missing:
-    """The entries, causes and hazards that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
+    """Return the entries, causes and hazards that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
 
     A number or an enum name gives the entry that is named after it first, then others that mention it; a name that a cause
     and a hazard share gives both.
@@ -56,18 +60,18 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
     Raises:
         SkillError: the name is empty.
     """
-    known = [each for each in sections if is_entry(each) or is_cause(each) or is_hazard(each)]
+    known = [section for section in sections if is_entry(section) or is_cause(section) or is_hazard(section)]
     wanted = name.strip().strip("`").lower().removeprefix("cuda ").removeprefix("error ").strip(": ")
     wanted = slug(wanted) if re.match(r"cg\d{3}\W", wanted) else wanted
     if len(wanted) > _MAX_CHARACTERS:
         return Missing(f"the name has {len(wanted):,} characters; give {_NAMES}")
     if not wanted:
         raise SkillError(f"the name is empty: give {_NAMES}")
-    found = [each for each in known if wanted in map(str.lower, names(each))]
-    coded = [each for each in known if wanted in (code.lower().lstrip("~^") for code in each.errors)]
-    if found or coded:
-        return found or sorted(coded, key=lambda each: len(each.errors))
-    called = {name.lower(): name for each in known for name in names(each)[:2]}
+    named = [section for section in known if wanted in map(str.lower, names(section))]
+    coded = [section for section in known if wanted in (code.lower().lstrip("~^") for code in section.errors)]
+    if named or coded:
+        return named or sorted(coded, key=lambda section: len(section.errors))
+    called = {name.lower(): name for section in known for name in names(section)[:2]}
     near = difflib.get_close_matches(wanted, called, 3, 0.5)
     hint = f"nearest: {', '.join(called[name] for name in near)}; " if near else ""
     return Missing(f"there is no error, cause or hazard `{name.strip()[:80]}`; {hint}next: {steps.ask(name.strip()[:80])}")
@@ -91,18 +95,18 @@ def _is_path(path: str, asked: str) -> bool:
 
 def _one(sections: list[Section], heading: str) -> list[Section] | None:
     wanted = slug(heading)
-    found = [each for each in sections if each.anchor == heading or slug(each.headings[-1]) == wanted]
-    begun = [each for each in sections if wanted and each.anchor.startswith(wanted)]
-    return found[:1] or (begun if len(begun) == 1 else None)
+    exact = [section for section in sections if section.anchor == heading or slug(section.headings[-1]) == wanted]
+    begun = [section for section in sections if wanted and section.anchor.startswith(wanted)]
+    return exact[:1] or (begun if len(begun) == 1 else None)
 
 
 def _by_heading(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Missing:
-    names = ", ".join(dict.fromkeys(each.path for each in sections))
+    names = ", ".join(dict.fromkeys(section.path for section in sections))
     return _one(sections, ref) or Missing(f"no file or heading `{ref}`; files: {names}; next: {steps.read('SKILL.md')}")
 
 
 def _near(sections: list[Section], heading: str) -> str:
-    anchors = [each.anchor for each in sections]
+    anchors = [section.anchor for section in sections]
     wanted = slug(heading)
     near = [anchor for anchor in anchors if wanted and wanted in anchor][:3]
     near = near or difflib.get_close_matches(wanted, anchors, 3, 0.5)

@@ -1,10 +1,10 @@
-"""Format search results and sections as text and JSON."""
+"""Format search results and sections as text and JSON. Text of a user's own Markdown cannot steer the terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.text import as_json
+from cudagraph_skill.text import as_json, printable
 
 if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Answer, Section
@@ -14,35 +14,35 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 def where(section: Section, colour: bool = False) -> str:
-    """`path:line: heading > heading`, the form that editors, pipes and assistants can follow."""
-    place, names = f"{section.path}:{section.first}:", section.trail
+    """Return `path:line: heading > heading`, the form that editors, pipes and assistants can follow."""
+    place, names = printable(f"{section.path}:{section.first}:"), _shown(section.trail)
     return f"{_DIM}{place}{_PLAIN} {_BOLD}{names}{_PLAIN}" if colour else f"{place} {names}"
 
 
-def answer(found: Answer, page: int, steps: Steps, colour: bool = False) -> str:
-    """A search result for reading: each passage under the line that says where it stands, the next command last."""
-    parts = [f"{where(hit.section, colour)}\n{hit.passage}" for hit in found.hits]
-    return "\n\n".join([*parts, f"next: {next_step(found, page, steps)}"])
+def answer(result: Answer, page: int, steps: Steps, colour: bool = False) -> str:
+    """Return a search result for reading: each passage below the line that says where it is, the next command last."""
+    parts = [f"{where(hit.section, colour)}\n{_shown(hit.passage)}" for hit in result.hits]
+    return "\n\n".join([*parts, f"next: {next_step(result, page, steps)}"])
 
 
-def next_step(found: Answer, page: int, steps: Steps) -> str:
-    """What shows the rest of the first shortened passage, or the next page, or the file of the best."""
-    cut = next((hit.section for hit in found.hits if not hit.whole), None)
+def next_step(result: Answer, page: int, steps: Steps) -> str:
+    """Return what shows the rest of the first shortened passage, or the next page, or the file of the best."""
+    cut = next((hit.section for hit in result.hits if not hit.whole), None)
     if cut:
         return steps.read(cut.ref)
-    return steps.turn(page + 1) if found.more else steps.read(found.hits[0].section.path)
+    return steps.turn(page + 1) if result.more else steps.read(result.hits[0].section.path)
 
 
-def nothing_found(found: Answer, question: str, steps: Steps) -> str:
-    """What to say when no section answers: the nearest headings, so that the reader can ask again."""
+def nothing_found(result: Answer, question: str, steps: Steps) -> str:
+    """Return what to say when no section answers: the nearest headings, so that the reader can ask again."""
     lines = [f'nothing found for "{_short(question)}": this skill knows CUDA Graphs for PyTorch and nothing else']
-    if found.nearest:
-        lines += ["nearest headings:", *(f"  {where(section)}" for section in found.nearest)]
+    if result.nearest:
+        lines += ["nearest headings:", *(f"  {where(section)}" for section in result.nearest)]
     return "\n".join([*lines, f"next: ask again with the API name, the flag or the error text, or {steps.read('SKILL.md')}"])
 
 
-def answer_json(found: Answer, page: int, steps: Steps) -> str:
-    """The same as one line of JSON, with `results` empty and `nearest` filled when nothing was found."""
+def answer_json(result: Answer, page: int, steps: Steps) -> str:
+    """Return a search result as one line of JSON, with `results` empty and `nearest` filled when nothing answers."""
     data: dict[str, Any] = {
         "results": [
             {
@@ -52,44 +52,53 @@ def answer_json(found: Answer, page: int, steps: Steps) -> str:
                 "text": hit.passage,
                 "score": hit.score,
             }
-            for hit in found.hits
+            for hit in result.hits
         ]
     }
-    if found.corrected:
-        data["corrected"] = found.corrected
-    if found.hits:
-        data["next"] = next_step(found, page, steps)
+    if result.corrected:
+        data["corrected"] = result.corrected
+    if result.hits:
+        data["next"] = next_step(result, page, steps)
     else:
-        data["nearest"] = [where(section) for section in found.nearest]
+        data["nearest"] = [where(section) for section in result.nearest]
     return as_json(data)
 
 
-def section(found: Section, colour: bool = False) -> str:
-    """One section for reading."""
-    return f"{where(found, colour)}\n{found.text}"
+def section(shown: Section, colour: bool = False) -> str:
+    """Return one section for reading."""
+    return f"{where(shown, colour)}\n{_shown(shown.text)}"
 
 
-def section_json(found: Section) -> str:
-    """One section as one line of JSON."""
+def section_json(shown: Section) -> str:
+    """Return one section as one line of JSON."""
     data = {
-        "path": found.path,
-        "heading": found.trail,
-        "lines": [found.first, found.last],
-        "text": found.text,
-        "sources": found.sources,
+        "path": shown.path,
+        "heading": shown.trail,
+        "lines": [shown.first, shown.last],
+        "text": shown.text,
+        "sources": shown.sources,
     }
     return as_json(data)
 
 
-def contents(found: list[Section], steps: Steps) -> str:
-    """The headings of one file, as many lines, with the command that reads one of them."""
-    lines = [f"{each.path}:{each.first}: {'  ' * (each.level - 1)}{each.headings[-1]}" for each in found]
-    return "\n".join([*lines, f"next: {steps.read(found[min(1, len(found) - 1)].ref)}"])
+def contents(sections: list[Section], steps: Steps) -> str:
+    """Return the headings of one file, as many lines, with the command that reads one of them."""
+    indented = [("  " * (section.level - 1) + section.headings[-1], section) for section in sections]
+    lines = [printable(f"{section.path}:{section.first}: {heading}") for heading, section in indented]
+    return "\n".join([*lines, f"next: {steps.read(sections[min(1, len(sections) - 1)].ref)}"])
 
 
-def contents_json(found: list[Section]) -> str:
-    """The headings of one file as one line of JSON."""
-    return as_json({"sections": [{"ref": each.ref, "heading": each.headings[-1], "line": each.first} for each in found]})
+def contents_json(sections: list[Section]) -> str:
+    """Return the headings of one file as one line of JSON."""
+    rows = [{"ref": section.ref, "heading": section.headings[-1], "line": section.first} for section in sections]
+    return as_json({"sections": rows})
+
+
+def _shown(text: str) -> str:
+    """Return `text` with its lines, tabs and wide spaces, and nothing else in it that a terminal obeys."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(char if char in "\n\t" or (char.isspace() and char > "\x9f") else printable(char) for char in text)
 
 
 def _short(question: str) -> str:

@@ -74,13 +74,12 @@ def _without_past(word: str) -> str:
 
 
 def _replaced(word: str, splitter: re.Pattern[str], suffixes: dict[str, str]) -> str:
-    found = splitter.fullmatch(word)
-    return found[1] + suffixes[found[2]] if found and _ABOVE_0(found[1]) else word
+    match = splitter.fullmatch(word)
+    return match[1] + suffixes[match[2]] if match and _ABOVE_0(match[1]) else word
 
 
 def _without_ending(word: str) -> str:
-    found = _ENDING.fullmatch(word)
-    if found:
-        return found[1] if _ABOVE_1(found[1]) else word
+    if match := _ENDING.fullmatch(word):
+        return match[1] if _ABOVE_1(match[1]) else word
     rest = word[:-3]
     return rest if word.endswith("ion") and rest[1:].endswith(("s", "t")) and _ABOVE_1(rest) else word

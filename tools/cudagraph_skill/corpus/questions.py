@@ -11,20 +11,10 @@ A block is the anchor of a heading and one value a line:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cudagraph_skill.errors import SkillError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KINDS = ("ask", "tell", "source")
 Forms = dict[str, list[str]]  # values by their kind
-
-
-def path_of(root: Path, reference: Path) -> Path:
-    """Return where the questions of a reference are kept."""
-    return root / "questions" / f"{reference.stem}.txt"
 
 
 def parse(text: str, shown: str) -> dict[str, Forms]:

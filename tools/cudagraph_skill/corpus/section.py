@@ -28,17 +28,17 @@ class Section(NamedTuple):
 
     @property
     def ref(self) -> str:
-        """The name under which `skill read` finds this section again."""
+        """Return the name under which `skill read` finds this section again."""
         return f"{self.path}#{self.anchor}"
 
     @property
     def trail(self) -> str:
-        """The headings down to this one; the file's title is left out, since `path` says as much."""
+        """Return the headings down to this one; the file's title is left out, since `path` says as much."""
         return " > ".join(self.headings[1:] or self.headings)
 
     @property
     def markdown(self) -> str:
-        """The section as it stands in its file, comment left out."""
+        """Return the section as it is in its file, comment left out."""
         return f"{'#' * self.level} {self.headings[-1]}\n\n{self.text}".rstrip()
 
 

@@ -7,12 +7,13 @@ from array import array
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus.analysis import NOWHERE
+from cudagraph_skill.corpus.store import NOWHERE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cudagraph_skill.corpus.analysis import Content, Posting
+    from cudagraph_skill.corpus.analysis import Content
+    from cudagraph_skill.corpus.store import Posting
 
 NAME = "sqlite"
 _FILE = "index.sqlite"

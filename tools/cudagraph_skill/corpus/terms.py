@@ -1,4 +1,4 @@
-"""Text to index terms: identifiers kept whole and in parts, words stemmed, the field's synonyms, spelling.
+"""Turn text into index terms: identifiers kept whole and in parts, words stemmed, the field's synonyms, spelling.
 
 One function serves the index and the query, so that both see the same terms.
 """
@@ -151,7 +151,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A word's stem; identifiers, numbers and short words stay as they are."""
+    """Return a word's stem; identifiers, numbers and short words stay as they are."""
     if len(word) < 4 or not word.isalpha():
         return word
     return porter.stem(word)
@@ -164,7 +164,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Stemmed words of `text` in order, identifiers in their parts, stop words left out."""
+    """Return the stemmed words of `text` in order, identifiers in their parts, stop words left out."""
     return [term for token in _tokens(text) for term in _parts(token)]
 
 
@@ -200,7 +200,7 @@ def _parts(token: str) -> tuple[str, ...]:
 
 
 def _wholes(token: str, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The identifier itself and its dotted tails, where it has more than one part; StaticCache also as the word staticcache."""
+    """Return an identifier of several parts and its dotted tails; StaticCache also as the word staticcache."""
     whole = token.lower().strip("-")
     if len(parts) < 2 and "_" not in whole.strip("_"):
         return ()
@@ -223,31 +223,31 @@ def _rings() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
 
 @lru_cache(maxsize=1)
 def anchors() -> frozenset[str]:
-    """Words that place a question in this field."""
+    """Return words that place a question in this field."""
     return frozenset(words(_ANCHORS))
 
 
 def strangers(question: str) -> frozenset[str]:
-    """Names in a question of subjects that share this field's words: graphs, captures and replays of other kinds."""
+    """Return names in a question of subjects that share this field's words: graphs, captures and replays of other kinds."""
     names = re.findall(r"[a-z][\w.]*\w", plain(question).lower())
     return _STRANGERS & {*names, *(name.partition(".")[0] for name in names)}
 
 
 def related(query: list[str]) -> dict[str, str]:
-    """Terms that the field uses for the same thing, each with the query word it stands for. Query words are left out."""
+    """Return terms that the field uses for the same thing, each with the query word it stands for. Query words are left out."""
     rings = _rings()
-    found: dict[str, str] = {}
+    meant: dict[str, str] = {}
     for size in (1, 2, 3):
         for start in range(len(query) - size + 1):
             for other in rings.get(tuple(query[start : start + size]), ()):
                 for word in other:
                     if word not in query:
-                        found.setdefault(word, query[start])
-    return found
+                        meant.setdefault(word, query[start])
+    return meant
 
 
 def spelled(word: str, vocabulary: frozenset[str] | set[str]) -> str | None:
-    """A word of `vocabulary` one edit away from `word` (letter dropped, added, replaced, or two swapped), or None."""
+    """Return a word of `vocabulary` one edit away from `word` (letter dropped, added, replaced, or two swapped), or None."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     splits = [(word[:cut], word[cut:]) for cut in range(len(word) + 1)]
     for edits in (

@@ -11,13 +11,14 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.corpus.analysis import NOWHERE
+from cudagraph_skill.corpus.store import NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cudagraph_skill.corpus.analysis import Content, Posting
+    from cudagraph_skill.corpus.analysis import Content
+    from cudagraph_skill.corpus.store import Posting
 
 
 @contextlib.contextmanager

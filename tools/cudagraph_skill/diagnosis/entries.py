@@ -18,7 +18,7 @@ from collections import Counter
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.corpus import cache, load, terms
+from cudagraph_skill.corpus import building, cache, load, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -136,12 +136,12 @@ def open_table(root: Path, say: Callable[[str], None] = lambda _: None) -> Table
 
 
 def _made(path: Path, docs: list[load.Document], say: Callable[[str], None]) -> Table:
-    with cache.lock(path.parent, say):
+    with building.lock(path.parent, say):
         if kept := _kept(path):
             return kept
         made = table(load.sections(docs, say))
         with contextlib.suppress(OSError):
-            cache.keep(path, to_json(made).encode())
+            building.keep(path, to_json(made).encode())
         return made
 
 
