@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill import check
-from cudagraph_skill.check import Options, check_paths, check_text, parallel
+from cudagraph_skill.check import Options, check_paths, check_text, parallel, paths
 from cudagraph_skill.check.interpreter import machine
 from cudagraph_skill.errors import SkillError
 
@@ -35,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 def test_workers_find_the_same_in_the_same_order(folder: Path, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "cores", lambda: 3)
     together = check_paths([str(folder)], options)
-    monkeypatch.setattr(check, "_FEW", 1000)
+    monkeypatch.setattr(paths, "_FEW", 1000)
     assert check_paths([str(folder)], options) == together
     assert [each.line for each in together.findings] == [*range(3, 23), 3]
     assert [each.path for each in together.findings] == sorted(each.path for each in together.findings)
@@ -52,8 +51,8 @@ def test_what_captures_nothing_is_not_parsed_unless_it_was_named(folder: Path) -
 
 
 def test_a_worker_that_dies_costs_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dies = "f = check.read_target; check.read_target = lambda t, o: sys.exit(7) if 'm07' in t.path else f(t, o)"
-    start = parallel._START.replace("; parallel.work()", f"; from cudagraph_skill import check; {dies}; parallel.work()")
+    dies = "f = parallel.read_target; parallel.read_target = lambda t, o: sys.exit(7) if 'm07' in t.path else f(t, o)"
+    start = parallel._START.replace("; parallel.work()", f"; {dies}; parallel.work()")
     monkeypatch.setattr(parallel, "_START", start)
     monkeypatch.setattr(parallel, "cores", lambda: 2)
     report = check_paths([str(folder)], Options())

@@ -6,8 +6,7 @@ from textwrap import dedent, indent
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill import check
-from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check import Options, check_text, reading
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.findings import Report
@@ -312,8 +311,8 @@ def test_a_program_of_usual_length_is_read_whole() -> None:
 
 
 def test_of_a_long_program_what_captures_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_PROGRAM", 3000)
-    monkeypatch.setattr(check, "_BUDGET", 3000)
+    monkeypatch.setattr(reading, "_PROGRAM", 3000)
+    monkeypatch.setattr(reading, "_BUDGET", 3000)
     report = _report(LONG)
     assert [each.line for each in report.findings] == [24]
     assert report.notes == ["program.py: the program is larger than the budget of this check; it was read in part"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import cudagraph_skill
@@ -169,6 +170,32 @@ def test_a_guest_imports_itself_and_the_standard_library_and_torch(guest: str) -
             assert all(name.startswith(itself) for name in ours), path
             outside = {name.split(".")[0] for name in names if name not in ours}
             assert outside <= {*sys.stdlib_module_names, "torch", "cuda"}, path
+
+
+def _modules() -> dict[str, Path]:
+    """Return the files of the package by dotted module name."""
+    root = ROOT / "tools"
+    names = {".".join(path.relative_to(root).with_suffix("").parts): path for path in (root / "cudagraph_skill").rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for name, path in names.items()}
+
+
+def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
+    """Return the modules that a file imports when it runs, in functions too; imports for type checkers alone are left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {whole if (whole := f"{node.module}.{alias.name}") in modules else node.module for alias in node.names}
+    return found & set(modules)
+
+
+def test_imports_form_no_cycle() -> None:
+    modules = _modules()
+    graph = {name: _imported(path, modules) - {name} for name, path in modules.items()}
+    assert list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
 
 
 def test_every_package_has_its_layer() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
-from cudagraph_skill import check
 from cudagraph_skill.check.findings import Report
 from cudagraph_skill.check.input.targets import Target
+from cudagraph_skill.check.reading import read_target
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ def read_all(targets: list[Target], options: Options, workers: int) -> list[Answ
     finally:  # an interrupt of the user ends the workers too
         pool.stop()
     return [
-        pool.answers[place] if place in pool.answers else check.read_target(target, options)
-        for place, target in enumerate(targets)
+        pool.answers[place] if place in pool.answers else read_target(target, options) for place, target in enumerate(targets)
     ]
 
 
@@ -152,7 +151,7 @@ def work() -> None:
         except EOFError:
             return
         os.chdir(folder)
-        _answer(answers, check.read_target(Target(*target), options))
+        _answer(answers, read_target(Target(*target), options))
 
 
 def _answer(pipe: IO[bytes], answer: Answer) -> None:

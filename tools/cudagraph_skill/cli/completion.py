@@ -25,9 +25,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the completion script of a shell."""
-    from cudagraph_skill.cli.main import parser
-
-    top = parser()
+    top: argparse.ArgumentParser = args.parser()
     _name_choices(_commands(top))
     if args.shell == "fish":
         print("\n".join(_fish(top)))

@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:
         command.add(commands)
+    commands.choices["completion"].set_defaults(parser=parser)
     return top
 
 

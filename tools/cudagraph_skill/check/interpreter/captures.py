@@ -31,13 +31,12 @@ from cudagraph_skill.check.interpreter.values import (
     reachable,
     tensors_in,
 )
-from cudagraph_skill.check.library import python
-from cudagraph_skill.check.library.torch import autograd, modules, optimizers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.input.modules import Project
+    from cudagraph_skill.check.interpreter.library import Library
 
 _WARM_UPS = 3
 _SAMPLES = ("inputs", "get_inputs", "example_inputs", "sample_inputs", "make_inputs", "sample_args", "example_args")
@@ -89,9 +88,9 @@ class Captured(NamedTuple):
 class Reader:
     """Reads one file: builds what its code builds, finds what is captured, and runs that."""
 
-    def __init__(self, project: Project, budget: int = 200_000) -> None:
+    def __init__(self, project: Project, library: Library, budget: int = 200_000) -> None:
         self.project = project
-        self.machine = Machine(project, budget)
+        self.machine = Machine(project, library, budget)
         self.machine.region_hook = self._with_graph
         self.machine.leaving = self._leaving
         self.machine.torch.keeping = self._keeping
@@ -262,7 +261,7 @@ class Reader:
         machine = self.machine
         frame = Frame(self.project.main, self.project.main.scope, "<module>")
         machine.frames.append(frame)
-        python.complete(machine, cls)
+        machine.library.complete(machine, cls)
         init = cls.find("__init__")
         kwargs: dict[str, Value] = {}
         if init and isinstance(init[1], Function):
@@ -274,12 +273,12 @@ class Reader:
         machine.frames.clear()
         if not isinstance(made, Instance):
             made = Instance(cls, 0)
-        for each in modules.all_modules(machine, made):
+        for each in machine.library.all_modules(machine, made):
             if isinstance(each, Holder):
                 for name in ("training",):
                     if name in each.slots:
                         each.slots[name] = Host("bool")
-        for tensor in modules.tensors_of(machine, made):
+        for tensor in machine.library.tensors_of(machine, made):
             tensor.device = "cuda"
         return made
 
@@ -618,7 +617,7 @@ class Reader:
         elif name == "zero_grad":
             self.accumulating = None
             trained = [each for each in owned if each.parameter != "buffer" and not each.frozen]
-            if autograd.drops_gradients(args, kwargs) and self._needs_gradients(trained):
+            if self.machine.library.drops_gradients(args, kwargs) and self._needs_gradients(trained):
                 edit = edits.keyword(node, "set_to_none", "False")
                 self._later("CG307", node, f"{quoted(node)} drops the gradients that the graph writes to", edit)
         elif name in {"half", "double", "bfloat16"} or any(
@@ -628,7 +627,7 @@ class Reader:
 
     def _parameters(self, owner: Value) -> list[Tensor]:
         """The tensors of this module or optimizer."""
-        return optimizers.parameters_of(owner) or modules.tensors_of(self.machine, owner)
+        return self.machine.library.parameters_of(owner) or self.machine.library.tensors_of(self.machine, owner)
 
     def _reads(self, tensor: Tensor) -> bool:
         return any(tensor.storages & each.used for each in self.captured)

@@ -34,8 +34,6 @@ from cudagraph_skill.check.interpreter.values import (
     origins_of,
     quoted,
 )
-from cudagraph_skill.check.library import builtins, containers, python, stdlib
-from cudagraph_skill.check.library.torch import functions, objects, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +110,7 @@ def _name(machine: Machine, node: ast.Name) -> Value:
                 found = found.marked(machine.origin("CG103", node, message))
             return found
         scope = scope.outer
-    return builtins.builtin(name)
+    return machine.library.builtin(name)
 
 
 def _attribute(machine: Machine, node: ast.Attribute) -> Value:
@@ -130,12 +128,12 @@ def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value
     if isinstance(owner, Instance):
         return _of_instance(machine, owner, name, node)
     if isinstance(owner, Class):
-        python.complete(machine, owner)
+        machine.library.complete(machine, owner)
         found = owner.find(name)
         if found:
             read = machine.read(found[0], name, found[1], node)
             return Bound(owner, read) if isinstance(read, Function) and "classmethod" in read.marks else read
-        return functions.attribute(machine, owner, name, node)
+        return machine.library.attribute(machine, owner, name, node)
     if isinstance(owner, Super):
         return _of_super(machine, owner, name)
     if isinstance(owner, Choice):
@@ -144,7 +142,7 @@ def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value
         return attribute(machine, owner.function, name, node)
     if isinstance(owner, Object) and name in owner.slots:
         return machine.read(owner, name, owner.slots[name], node)
-    return functions.attribute(machine, owner, name, node)
+    return machine.library.attribute(machine, owner, name, node)
 
 
 def _of_module(machine: Machine, module: Module, name: str, node: ast.AST) -> Value:
@@ -169,7 +167,7 @@ def _of_instance(machine: Machine, owner: Instance, name: str, node: ast.AST) ->
         return _attributes(machine, owner)
     if name == "__class__":
         return owner.cls
-    guess = objects.module_attribute(machine, owner, name, node)
+    guess = machine.library.module_attribute(machine, owner, name, node)
     if guess is not None:
         return guess
     lookup = owner.cls.find("__getattr__")
@@ -236,15 +234,15 @@ def set_attribute(machine: Machine, target: ast.Attribute, owner: Value, new: Va
         elif custom and machine.frame.function != "__setattr__":
             machine.call(Bound(owner, custom[1]), [const(name), new], {}, target)
         else:
-            tensors.on_set(machine, owner, name, new, target)
+            machine.library.on_set(machine, owner, name, new, target)
             machine.write(owner, name, new, target)
     elif isinstance(owner, Module):
         machine.write(owner.scope, name, new, target)
     elif isinstance(owner, (Class, Object)):
-        tensors.on_set(machine, owner, name, new, target)
+        machine.library.on_set(machine, owner, name, new, target)
         machine.write(owner, name, new, target)
     else:
-        tensors.on_set(machine, owner, name, new, target)
+        machine.library.on_set(machine, owner, name, new, target)
 
 
 # Items ----------------------------------------------------------------------------------------------------------------
@@ -259,7 +257,7 @@ def _subscript(machine: Machine, node: ast.Subscript) -> Value:
 def item(machine: Machine, owner: Value, index: Value, node: ast.Subscript | ast.AST) -> Value:
     """What `owner[index]` is."""
     if isinstance(owner, Tensor):
-        return functions.index(machine, owner, index, node)
+        return machine.library.index(machine, owner, index, node)
     if isinstance(index, Tensor) and index.on_gpu and isinstance(owner, (Sequence, Array, Host)):
         machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as a Python index")
         return item_of(machine, owner, node)
@@ -271,9 +269,9 @@ def item(machine: Machine, owner: Value, index: Value, node: ast.Subscript | ast
         found = owner.cls.find("__getitem__")
         if found:
             return machine.call(bound(machine, found[1], owner), [index], {}, node)
-        return objects.module_item(machine, owner, index, node)
+        return machine.library.module_item(machine, owner, index, node)
     if isinstance(owner, Object):
-        return objects.object_item(machine, owner, index, node)
+        return machine.library.object_item(machine, owner, index, node)
     if isinstance(owner, Choice):
         return joined([item(machine, each, index, node) for each in owner.options], machine.round) or Value()
     if isinstance(owner, Host):
@@ -281,7 +279,7 @@ def item(machine: Machine, owner: Value, index: Value, node: ast.Subscript | ast
     if isinstance(owner, Array):
         return Array(sym=mix("item", owner.sym, index.sym), origins=owner.origins | index.origins)
     if isinstance(owner, External) and owner.name == "os.environ":
-        return stdlib.environment(machine, index, node)
+        return machine.library.environment(machine, index, node)
     if isinstance(owner, (Class, External)):
         return owner  # a type with parameters
     return Value(mix("item", owner.sym, index.sym), owner.origins | index.origins)
@@ -318,7 +316,7 @@ def _of_sequence(machine: Machine, owner: Sequence, index: Value, node: ast.AST)
 
 
 def _of_mapping(machine: Machine, owner: Mapping, index: Value, node: ast.AST) -> Value:
-    key = containers.key_of(index)
+    key = key_of(index)
     if key is not None and key in owner.slots:
         return chosen(machine, machine.read(owner, key, owner.slots[key], node), index)
     if key is not None and owner.factory is not None and owner.rest is None:
@@ -371,7 +369,7 @@ def item_of(machine: Machine, owner: Value, node: ast.AST) -> Value:
     if isinstance(owner, Array):
         return Array(sym=mix("each", owner.sym), origins=owner.origins)
     if isinstance(owner, (Object, Instance)):
-        return objects.any_item(machine, owner, node)
+        return machine.library.any_item(machine, owner, node)
     return Value(mix("each", owner.sym), owner.origins)
 
 
@@ -392,7 +390,7 @@ def items(machine: Machine, owner: Value, node: ast.AST, count: int | None = Non
         rows = count or (owner.first if owner.first is not None and owner.first <= 12 else None)
         return None if rows is None else [item_of(machine, owner, node) for _ in range(rows)]
     if isinstance(owner, (Object, Instance)):
-        return objects.object_items(machine, owner, node, count)
+        return machine.library.object_items(machine, owner, node, count)
     return None
 
 
@@ -414,16 +412,16 @@ def set_item(machine: Machine, target: ast.Subscript, new: Value) -> None:
 
 def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: ast.Subscript) -> None:
     if isinstance(owner, Tensor):
-        functions.set_index(machine, owner, index, new, target)
+        machine.library.set_index(machine, owner, index, new, target)
     elif isinstance(owner, Mapping):
-        key = containers.key_of(index)
+        key = key_of(index)
         if isinstance(index, Tensor):
             return
         if key is None:
             rest = joined([*([owner.rest] if owner.rest is not None else []), new], machine.round)
             owner.rest = rest
         else:
-            tensors.on_set(machine, owner, str(key), new, target)
+            machine.library.on_set(machine, owner, str(key), new, target)
             if isinstance(new, Tensor) and index.origins:
                 machine.emit(index.origins)
             machine.write(owner, key, new, target)
@@ -440,7 +438,7 @@ def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: as
         elif "[]" in owner.slots:
             _set_in(machine, owner.slots["[]"], index, new, target)
     elif isinstance(owner, Object):
-        tensors.on_set(machine, owner, "[]", new, target)
+        machine.library.on_set(machine, owner, "[]", new, target)
 
 
 def _set_in_sequence(machine: Machine, owner: Sequence, index: Value, new: Value, target: ast.Subscript) -> None:
@@ -467,7 +465,7 @@ def update_item(machine: Machine, node: ast.AugAssign, target: ast.Subscript) ->
     owner = value(machine, target.value)
     index = value(machine, target.slice)
     if isinstance(owner, Tensor):
-        functions.update_index(machine, owner, index, value(machine, node.value), node)
+        machine.library.update_index(machine, owner, index, value(machine, node.value), node)
         return
     old = item(machine, owner, index, target)
     result = in_place(machine, node, old, value(machine, node.value))
@@ -475,12 +473,28 @@ def update_item(machine: Machine, node: ast.AugAssign, target: ast.Subscript) ->
         set_item(machine, target, result)
 
 
+def key_of(found: Value) -> Any:
+    """The Python key that a value is in a dict; None where it is not known."""
+    if isinstance(found, Host) and found.known and found.value is not None:
+        return found.value
+    if isinstance(found, Sequence) and found.kind == "tuple" and found.items is not None:
+        keys = [key_of(each) for each in found.items]
+        return None if None in keys else tuple(keys)
+    if isinstance(found, (Instance, Class, Function, External, Object)):
+        return ("object", found.sym)
+    if isinstance(found, Tensor):
+        return ("tensor", min(found.storages))
+    if isinstance(found, Host) and not found.known:
+        return ("host", found.sym)
+    return None
+
+
 def delete_item(machine: Machine, target: ast.Subscript) -> None:
     """Run `del owner[index]`."""
     owner = value(machine, target.value)
     index = value(machine, target.slice)
     if isinstance(owner, Mapping):
-        key = containers.key_of(index)
+        key = key_of(index)
         if key in owner.slots:
             machine.journal.append((owner.slots, key, owner.slots.pop(key)))
     elif isinstance(owner, Sequence):
@@ -539,7 +553,7 @@ def binary(machine: Machine, kind: type, left: Value, right: Value, node: ast.AS
             return formatted(machine, [right], node)
         if (isinstance(left, Sequence) and isinstance(right, Tensor)) or isinstance(right, Sequence):
             return _sequence_with_tensor(machine, kind, left, right, node)
-        return functions.elementwise(machine, [left, right], node)
+        return machine.library.elementwise(machine, [left, right], node)
     if isinstance(left, Host) and isinstance(right, Host):
         return _of_hosts(kind, left, right)
     if isinstance(left, Sequence) or isinstance(right, Sequence):
@@ -559,7 +573,7 @@ def _sequence_with_tensor(machine: Machine, kind: type, left: Value, right: Valu
             "CG207", node, f"{quoted(node)} repeats a list as often as a GPU tensor says: its value is read on the host"
         )
         return Sequence(left.kind, None, machine.round, joined(left.each(), machine.round))
-    return functions.elementwise(machine, [left, right], node)
+    return machine.library.elementwise(machine, [left, right], node)
 
 
 def _of_hosts(kind: type, left: Host, right: Host) -> Value:
@@ -628,7 +642,7 @@ def _overloaded(machine: Machine, kind: type, left: Value, right: Value, node: a
 def in_place(machine: Machine, node: ast.AugAssign, old: Value, new: Value) -> Value:
     """What `old op= new` leaves: the same tensor or list, changed, or a new number."""
     if isinstance(old, Tensor):
-        return functions.update(machine, old, [new], node)
+        return machine.library.update(machine, old, [new], node)
     if isinstance(old, Array):
         if isinstance(new, Tensor) and new.on_gpu:
             machine.report("CG203", node, f"{quoted(node)} needs a GPU tensor as a numpy array")
@@ -656,7 +670,7 @@ def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
         return Host("bool", sym=mix("not", id(node)), origins=origins)
     found = value(machine, node.operand)
     if isinstance(found, Tensor):
-        return functions.elementwise(machine, [found], node)
+        return machine.library.elementwise(machine, [found], node)
     if isinstance(found, Host):
         deprecated = isinstance(node.op, ast.Invert) and isinstance(found.value, bool)  # Python >=3.12 warns of ~True
         if found.known and isinstance(found.value, (int, float)) and not deprecated:
@@ -704,7 +718,7 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: as
         other = right if isinstance(left, Tensor) else left
         if is_none(other) or isinstance(other, (Sequence, Mapping)) or (isinstance(other, Host) and other.kind == "str"):
             return Host("bool")
-        result = functions.elementwise(machine, [left, right], node)
+        result = machine.library.elementwise(machine, [left, right], node)
         if isinstance(result, Tensor):
             result.dtype = "bool"
         return result
@@ -780,7 +794,7 @@ def _membership(machine: Machine, op: ast.cmpop, left: Value, right: Value, node
         known = _contains(machine, left.value, right, node)
         if known is not None:
             return const(known is isinstance(op, ast.In), origins | _structure(machine, right, node))
-    key = containers.key_of(left)
+    key = key_of(left)
     if key is not None and isinstance(right, Mapping) and right.rest is None:
         return const((key in right.slots) is isinstance(op, ast.In), origins)
     if isinstance(right, Instance):
@@ -861,7 +875,7 @@ def truth(machine: Machine, found: Value, node: ast.AST) -> tuple[bool | None, O
     if isinstance(found, Instance):
         return _truth_of_instance(machine, found, node)
     if isinstance(found, Object):
-        return objects.truth(found), NONE
+        return machine.library.truth(found), NONE
     if isinstance(found, Array):
         return None, found.origins
     return None, found.origins
@@ -980,7 +994,7 @@ def _dict(machine: Machine, node: ast.Dict) -> Value:
             else:
                 made.rest = Value()
             continue
-        known = containers.key_of(value(machine, key))
+        known = key_of(value(machine, key))
         if known is None:
             made.rest = joined([*([made.rest] if made.rest is not None else []), found], machine.round)
         else:
@@ -1003,7 +1017,7 @@ def _comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.Gene
     def produce(place: int) -> int:
         if place == len(node.generators):
             if isinstance(node, ast.DictComp):
-                key, each = containers.key_of(value(machine, node.key)), value(machine, node.value)
+                key, each = key_of(value(machine, node.key)), value(machine, node.value)
                 if key is None:
                     pairs.rest = joined([*([pairs.rest] if pairs.rest is not None else []), each], machine.round)
                 else:
@@ -1080,7 +1094,7 @@ def formatted(machine: Machine, parts: list[Value], node: ast.AST) -> Value:
 
 
 def _readsquoted(machine: Machine, found: Value, node: ast.AST) -> None:
-    containers.read_text(machine, found, node)
+    machine.library.read_text(machine, found, node)
 
 
 def _walrus(machine: Machine, node: ast.NamedExpr) -> Value:
@@ -1131,7 +1145,7 @@ def decorate(machine: Machine, decorator: Value, function: Value, node: ast.AST)
             machine.frame.scope.slots[f"{function.name}.{decorator.name}"] = function
             return machine.frame.scope.slots.get(function.name, function)
         return function
-    marked = python.mark(decorator, function)
+    marked = machine.library.mark(decorator, function)
     if marked is not None:
         return marked
     if isinstance(decorator, Later):
@@ -1159,7 +1173,7 @@ def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Valu
         if closed:
             machine.call(bound(machine, closed[1], context), [const(None)] * 3, {}, node)
         return left
-    return objects.enter(machine, context, node, body, statement)
+    return machine.library.enter(machine, context, node, body, statement)
 
 
 def matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check.findings import Edit, Finding
 from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.torch_state import State
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Array,
@@ -46,13 +47,12 @@ from cudagraph_skill.check.interpreter.values import (
     quoted,
     tensors_in,
 )
-from cudagraph_skill.check.library import python
-from cudagraph_skill.check.library.torch import distributed, functions, layers, objects, state, streams, transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cudagraph_skill.check.input.modules import Module, Project
+    from cudagraph_skill.check.interpreter.library import Library
 
 NEXT, CONTINUE, BREAK, RETURN, RAISE = range(5)
 _DEPTH, _TURNS, _SAME = 36, 12, 2  # calls within each other, turns of a loop, calls of one function within itself
@@ -108,8 +108,9 @@ class Change(NamedTuple):
 class Machine:
     """The state of one run: frames, rounds, what was written and used, and the findings of the round that reports."""
 
-    def __init__(self, project: Project, budget: int = 200_000) -> None:
+    def __init__(self, project: Project, library: Library, budget: int = 200_000) -> None:
         self.project = project
+        self.library = library
         self.budget = budget
         self.steps = 0
         self.round = 0
@@ -144,7 +145,7 @@ class Machine:
         self.firsts: dict[Slot, tuple[frozenset[int], tuple[str, int, int]]] = {}
         self.copying = False  # the statement gives one name's value to another
         self.binding: Callable[[Slot, Value, ast.AST], None] | None = None
-        self.torch = state.State()
+        self.torch = State()
         self.reading: Callable[[Slot, Value], Value] | None = None  # what a script reads after its capture
         self.leaving: Callable[[Frame], None] | None = None  # a call ends
         self.region_hook: Callable[..., object] | None = None
@@ -232,7 +233,7 @@ class Machine:
     def gpu_work(self, node: ast.AST, *values: Value) -> None:
         """Something is launched on the GPU with these arguments."""
         self.gpu_calls += 1
-        state.note_library(self, node)
+        self.library.note_library(self, node)
         if not self.inside:
             return
         for value in values:
@@ -240,7 +241,7 @@ class Machine:
             if isinstance(value, Sequence):
                 expressions.held(self, value, node)
         self.sink(*values, node=node)
-        streams.on_launch(self)
+        self.library.on_launch(self)
 
     def guarded_change(self) -> None:
         """GPU state is changed here: not so in a capture, if a test for captures keeps it out."""
@@ -290,7 +291,7 @@ class Machine:
         self.sink(*_leaves(result))
         for slot, old in list(self.old.items()):
             self._rebound(slot, old)
-        streams.on_end(self)
+        self.library.on_end(self)
 
     def _rebound(self, slot: Slot, old: Value | None) -> None:
         change = self.dirty[slot]
@@ -554,7 +555,7 @@ class Machine:
 
     def _expression(self, node: ast.Expr) -> int:
         if not isinstance(node.value, ast.Constant):
-            distributed.on_dropped(self, self.value(node.value), node.value)
+            self.library.on_dropped(self, self.value(node.value), node.value)
         return NEXT
 
     def _assign(self, node: ast.Assign) -> int:
@@ -781,7 +782,7 @@ class Machine:
 
     def _swallowed(self, node: ast.Try, before: set[tuple[str, int, str]]) -> None:
         for key in set(self.findings) - before:
-            if state.breaks_capture(key[2]):
+            if self.library.breaks_capture(key[2]):
                 found = self.findings[key]
                 message = (
                     f"the except of line {node.handlers[0].lineno} cannot save the capture that this breaks: it stays invalid"
@@ -881,7 +882,7 @@ class Machine:
                 function.owner = function.owner or made
         result: Value = made
         for decorator in reversed(node.decorator_list):
-            result = python.decorate_class(self._outlined(decorator), made)
+            result = self.library.decorate_class(self._outlined(decorator), made)
         self.bind(node.name, result, node)
         return NEXT
 
@@ -899,7 +900,7 @@ class Machine:
             if alias.name == "*":
                 self._import_all(module, node)
             elif module is None and not node.level:
-                self.bind(alias.asname or alias.name, functions.named(f"{node.module}.{alias.name}"), node)
+                self.bind(alias.asname or alias.name, self.library.named(f"{node.module}.{alias.name}"), node)
             elif module is None:
                 self.bind(alias.asname or alias.name, Value(), node)
             else:
@@ -1012,7 +1013,7 @@ class Machine:
     ) -> Value:
         if not self.inside and not isinstance(function.node, ast.Lambda):
             self.observed[function.node] = (args, kwargs)
-        if "contextmanager" in function.marks or python.yields(function.node):
+        if "contextmanager" in function.marks or self.library.yields(function.node):
             how = "contextmanager" if "contextmanager" in function.marks else "generator"
             return Object(how, [function, *args], kwargs, self.round)
         if function.memo is not None:
@@ -1055,7 +1056,7 @@ class Machine:
         frame.receiver = args[0] if args else None
         frame.node, frame.given = function.node, [*args, *kwargs.values()]
         frame.on_yield = yielded
-        python.bind_arguments(self, function, args, kwargs, scope)
+        self.library.bind_arguments(self, function, args, kwargs, scope)
         if self.varying is not None and self.varying[0] is function.node:
             scope.varying = self.varying[1]
         self.frames.append(frame)
@@ -1087,7 +1088,7 @@ class Machine:
 
     def _call_partial(self, partial: Partial, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if partial.how:
-            return transforms.call_wrapped(self, partial, args, kwargs, node)
+            return self.library.call_wrapped(self, partial, args, kwargs, node)
         return self.call(partial.function, [*partial.args, *args], {**partial.kwargs, **kwargs}, node)
 
     def _call_choice(self, choice: Choice, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
@@ -1103,22 +1104,22 @@ class Machine:
         return native.run(args, kwargs)
 
     def _call_class(self, cls: Class, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        return python.instantiate(self, cls, args, kwargs, node)
+        return self.library.instantiate(self, cls, args, kwargs, node)
 
     def _call_instance(self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         found = instance.cls.find("__call__")
         if found:
             return self.call(expressions.bound(self, found[1], instance), args, kwargs, node)
-        return layers.call_module(self, instance, args, kwargs, node)
+        return self.library.call_module(self, instance, args, kwargs, node)
 
     def _call_external(self, external: External, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        return functions.call(self, external.name, args, kwargs, node)
+        return self.library.call(self, external.name, args, kwargs, node)
 
     def _call_method(self, method: Method, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        return functions.call_method(self, method.receiver, method.name, args, kwargs, node)
+        return self.library.call_method(self, method.receiver, method.name, args, kwargs, node)
 
     def _call_object(self, made: Object, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        return objects.call_object(self, made, args, kwargs, node)
+        return self.library.call_object(self, made, args, kwargs, node)
 
 
 def _known_of(given: list[Value]) -> list[object]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter import expressions
 from cudagraph_skill.check.interpreter.values import (
-    Class,
     External,
-    Function,
     Host,
     Instance,
     Mapping,
@@ -33,22 +31,6 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
-
-
-def key_of(found: Value) -> Any:
-    """The Python key that a value is in a dict; None where it is not known."""
-    if isinstance(found, Host) and found.known and found.value is not None:
-        return found.value
-    if isinstance(found, Sequence) and found.kind == "tuple" and found.items is not None:
-        keys = [key_of(each) for each in found.items]
-        return None if None in keys else tuple(keys)
-    if isinstance(found, (Instance, Class, Function, External, Object)):
-        return ("object", found.sym)
-    if isinstance(found, Tensor):
-        return ("tensor", min(found.storages))
-    if isinstance(found, Host) and not found.known:
-        return ("host", found.sym)
-    return None
 
 
 def read_text(machine: Machine, value: Value, node: ast.AST) -> None:
@@ -83,7 +65,7 @@ def make_dict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
     elif args:
         for pair in expressions.items(machine, args[0], node) or [expressions.item_of(machine, args[0], node)]:
             parts = expressions.items(machine, pair, node, 2)
-            key = key_of(parts[0]) if parts else None
+            key = expressions.key_of(parts[0]) if parts else None
             if parts is None or len(parts) < 2 or key is None:
                 made.rest = parts[1] if parts and len(parts) > 1 else Value()
             else:
@@ -206,7 +188,7 @@ def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast
 def mapping_method(machine: Machine, owner: Mapping, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a method of a dict returns."""
     given = args[0] if args else Value()
-    key = key_of(given)
+    key = expressions.key_of(given)
     if name in {"get", "pop", "setdefault"}:
         if key is not None and key in owner.slots:
             found = machine.read(owner, key, owner.slots[key], node)

@@ -28,7 +28,7 @@ from cudagraph_skill.check.interpreter.values import (
     origins_of,
     quoted,
 )
-from cudagraph_skill.check.library import containers, stdlib
+from cudagraph_skill.check.library import stdlib
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import (
     autocast,
@@ -317,7 +317,7 @@ def object_item(machine: Machine, owner: Object, index: Value, node: ast.AST) ->
     """What `object[index]` is for a library's object."""
     inner = modules.container_items(machine, owner)
     if inner is not None:
-        if isinstance(inner, Mapping) and containers.key_of(index) is None and isinstance(index, Tensor) and index.on_gpu:
+        if isinstance(inner, Mapping) and expressions.key_of(index) is None and isinstance(index, Tensor) and index.on_gpu:
             machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as a Python index")
         return expressions.item(machine, inner, index, node)
     if owner.name.startswith("os.environ"):

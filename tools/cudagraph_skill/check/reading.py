@@ -1,0 +1,286 @@
+"""Check one file or text: parse it, interpret what it captures, collect findings and notes."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+from _thread import allocate_lock
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.findings import Report
+from cudagraph_skill.check.input.settings import Options, chosen
+from cudagraph_skill.check.input.source import Source, allowed, read_source
+from cudagraph_skill.check.input.targets import Target, no_function
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cudagraph_skill.check.findings import Finding
+    from cudagraph_skill.check.interpreter.captures import Reader
+    from cudagraph_skill.check.interpreter.values import Value
+
+_DEEP = 1500  # calls within each other that reading a file may take, wherever it is called from
+_BUDGET = 20_000  # steps for each function of a file, and for each module on the way, where all functions are read
+_PROGRAM = 200_000  # steps for a file that is run as a program, and for what that does not reach
+_ONE = allocate_lock()  # files are read one at a time in a process
+
+
+def check_text(text: str, name: str, function: str | None, options: Options) -> Report:
+    """What reading pasted source finds.
+
+    Raises:
+        SkillError: the source has no function of that name.
+    """
+    with _ONE, _room():
+        return joined([_read(read_source(name, text), function, options)])
+
+
+def read_target(target: Target, options: Options) -> Report | SkillError:
+    """What reading one file finds; nothing of what goes wrong in reading it comes out as an exception."""
+    try:
+        with _ONE, _room():
+            return _read(read_source(target.path), target.function, options)
+    except SkillError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - a mistake of ours in one file must not cost the others
+        return Report([], [], [_unreadable(target.path, target.function or "the file", error)])
+
+
+def joined(parts: Iterable[Report | SkillError]) -> Report:
+    """One report of many, each finding and region once."""
+    findings: dict[Finding, None] = {}
+    whole = Report([], [], [])
+    for part in parts:
+        if isinstance(part, SkillError):
+            raise part
+        findings.update(dict.fromkeys(part.findings))
+        whole.regions.extend(part.regions)
+        whole.notes.extend(part.notes)
+    whole.findings.extend(findings)
+    return whole
+
+
+def _read(source: Source, function: str | None, options: Options) -> Report:
+    report = Report([], [], list(source.notes))
+    if source.tree is None:
+        report.notes.append(source.problem)
+        return report
+    if function is None and not options.every and not _captures(source.text):
+        return report
+    try:
+        for reader in _readers(source, function, options, report.notes):
+            _add(reader, source, options, report)
+    except SkillError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what the other functions of the file have stays
+        report.notes.append(_unreadable(source.path, function or "the file", error))
+    return report
+
+
+def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
+    """Put what a reader has found into the report, without what comments in the files silence."""
+    opened = reader.project.sources()
+    found = sorted(reader.machine.findings.values(), key=lambda each: (each.path, each.line, each.column, each.id))
+    wanted = [each for each in found if chosen(each.id, options) and not _silenced(each, opened)]
+    report.findings.extend(each for each in wanted if each not in report.findings)
+    report.regions.extend(each for each in reader.regions if each not in report.regions)
+    names_read = ", ".join(dict.fromkeys(each.name for each in reader.regions)) or source.path
+    for what, exhausted in ((names_read, reader.exhausted), ("the program", reader.program_exhausted)):
+        note = f"{source.path}: {what} is larger than the budget of this check; it was read in part"
+        report.notes.extend([note] if exhausted and note not in report.notes else [])
+
+
+def _silenced(finding: Finding, opened: dict[str, Source]) -> bool:
+    """Whether a comment in the finding's own file allows it, be that the file that was named or one that it imports."""
+    source = opened.get(finding.path)
+    return source is not None and allowed(source, finding)
+
+
+def _attempt(reader: Reader, run: Callable[[], object], name: str, notes: list[str]) -> None:
+    """Read one function; a mistake of ours in it becomes a note, and what was found before it stays."""
+    try:
+        run()
+    except SkillError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        notes.append(_unreadable(reader.project.main.path, name, error))
+        if not reader.machine.findings:
+            reader.regions.clear()  # code that was not read is not clean
+
+
+def _unreadable(path: str, what: str, error: Exception) -> str:
+    """The note about a mistake of ours: where it stands, for who reports it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
+    said = printable(f"{error}")[:120]
+    return f"{path}: {what} could not be read: this check failed with {type(error).__name__}{f' ({said})' * bool(said)}{where}"
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """As deep a stack for each file, however deep the caller stands in one, so that all find the same; and less tidying.
+
+    Trees and values are many small objects that live on: the collector would go through them again and again.
+    """
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    before, often = sys.getrecursionlimit(), gc.get_threshold()
+    sys.setrecursionlimit(depth + _DEEP)
+    gc.set_threshold(200_000, 10, 10)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+        gc.set_threshold(*often)
+
+
+def may_capture(path: str) -> bool:
+    """Whether a file met in a folder is worth parsing; one that cannot be opened is, since that gives a note."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as read_source has it
+            data = file.read()
+    except OSError:
+        return True
+    return b"\0" in data or _captures(data.decode("latin-1"))  # UTF-16 has zeros
+
+
+def _captures(text: str) -> bool:
+    """Whether a file may capture anything: the words that it would need."""
+    return any(
+        word in text for word in ("cuda.graph", "CUDAGraph", "make_graphed_callables", "reduce-overhead", "import graph")
+    )
+
+
+def _readers(source: Source, function: str | None, options: Options, notes: list[str]) -> Iterator[Reader]:
+    """Those who have read the file, each with what it found."""
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
+
+    if function is not None:
+        wanted = function.replace("<locals>.", "")
+        path = _path_of(source.tree, wanted)
+        if path is None:
+            raise no_function(source, function)
+        reader = Reader(Project(source), answers)
+        _attempt(reader, lambda: reader.named(wanted, path), function, notes)
+        yield reader
+        return
+    if options.every:
+        yield from _every(source, notes)
+        return
+    if source.tree is not None:
+        yield from _program(source, source.tree, notes)
+
+
+def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
+    """The file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
+
+    main = Reader(Project(source), answers, _PROGRAM)
+    _attempt(main, lambda: main.script(program=True), "the top level", notes)
+    _attempt(main, main.compiled, "torch.compile", notes)
+    yield main
+    done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, main.exhausted or main.program_exhausted
+    for find in (roots, nearest):
+        for root in find(tree, done) if find is roots or exhausted else []:
+            each = Reader(Project(source), answers, max(left, _BUDGET))
+            _attempt(each, lambda: each.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
+            done |= each.done
+            left -= each.machine.steps
+            exhausted = exhausted or each.exhausted or each.program_exhausted
+            yield each
+
+
+def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
+    """Each forward, and each function of the module that seems to take tensors, read as captured code."""
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
+
+    shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
+    project = Project(source)
+    wanted = _forwards(project.main.tree)
+    first = Reader(project, answers, _BUDGET)
+    if wanted:
+        _attempt(first, lambda: _loaded(first), "the top level", notes)
+    for name, path in wanted:
+        reader = Reader(project, answers, _BUDGET)
+        _inherit(reader, first)
+        reader.machine.summaries = shared
+        _attempt(reader, lambda: reader.named(name, path), name, notes)  # noqa: B023 - called here
+        yield reader
+
+
+def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
+    """Functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
+    from cudagraph_skill.check.interpreter.captures import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
+
+    last = {each.name: each for each in _definitions(tree)}
+    found: list[tuple[str, list[ast.AST]]] = []
+    for name, each in sorted(last.items(), key=lambda item: item[1].lineno):
+        if not isinstance(each, ast.ClassDef):
+            found += [(name, [each])] if takes_tensors(each) else []
+        elif inner := [node for node in _named(each, "forward") if not isinstance(node, ast.ClassDef)]:
+            found.append((f"{name}.forward", [each, inner[-1]]))
+    return found
+
+
+def _loaded(reader: Reader) -> None:
+    """Run the top level of the file, once for all functions of it; what was read of a very large one stays."""
+    from cudagraph_skill.check.interpreter.machine import Exhausted  # noqa: PLC0415 - not for a file that captures nothing
+
+    with suppress(Exhausted, RecursionError):
+        reader.machine.load(reader.project.main)
+
+
+def _inherit(reader: Reader, first: Reader) -> None:
+    """Tell a reader what the one that ran the top level has seen there."""
+    ours, theirs = reader.machine, first.machine
+    ours.created.update({node: list(made) for node, made in theirs.created.items()})
+    ours.instances.update({node: list(made) for node, made in theirs.instances.items()})
+    ours.observed.update(theirs.observed)
+
+
+def _path_of(tree: ast.Module | None, name: str) -> list[ast.AST] | None:
+    """The definitions that lead to a qualified name, outermost first; the last of several with one name."""
+    path: list[ast.AST] = []
+    scope: ast.AST | None = tree
+    for part in name.split("."):
+        found = _named(scope, part) if scope else []
+        if not found:
+            return None
+        scope = found[-1]
+        path.append(scope)
+    return path
+
+
+def _named(scope: ast.AST, name: str) -> list[ast.AST]:
+    """Definitions of a name right inside a scope; for `<lambda>` the lambdas that give no arguments to it."""
+    if name != "<lambda>":
+        return [each for each in _definitions(scope) if each.name == name]
+    lambdas = [each for each in ast.walk(scope) if isinstance(each, ast.Lambda)]
+    return [each for each in reversed(lambdas) if each.args.args or each.args.vararg] or list(lambdas)
+
+
+def _definitions(scope: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Functions and classes right inside a scope, in its branches and blocks too."""
+    found: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = []
+    waiting = deque(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.append(node)
+        elif isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            waiting += ast.iter_child_nodes(node)
+    return found
