@@ -649,6 +649,10 @@ def programs(suite: Any) -> Any:
     return suite.programs()
 
 
+def receipts_of(programs: dict[Any, Any]) -> list[dict[str, Any]]:
+    return [row(program.command, digest=program.digest) for program in programs.values()]
+
+
 def test_every_pair_of_option_values_is_in_a_receipt(suite: Any, programs: Any) -> None:
     assert suite.to_run(suite.kept(suite.EVIDENCE), programs) == []
 
@@ -658,10 +662,10 @@ def test_stale_receipts_are_replaced_by_few_that_cover_their_pairs(suite: Any, p
         options: program._replace(text=f"{program.text}# changed\n") if options.workflow == "manual" else program
         for options, program in programs.items()
     }
-    rows = suite.kept(suite.EVIDENCE)
+    rows = receipts_of(programs)
     wanted = {program.command for program in suite.to_run(rows, changed)}
     assert 0 < len(wanted) < 20
-    rows += [row(program.command, digest=program.digest) for program in changed.values() if program.command in wanted]
+    rows += receipts_of({options: program for options, program in changed.items() if program.command in wanted})
     assert suite.to_run(rows, changed) == []
 
 
@@ -685,11 +689,11 @@ def test_one_more_boolean_option_costs_at_most_eight_runs(clashes: dict[str, Any
         for options, program in programs.items()
         if not any(getattr(options, name) == value for name, value in clashes.items())
     }
-    rows = suite.kept(suite.EVIDENCE)
+    rows = receipts_of(old)
     wanted = suite.to_run(rows, old | new)
     assert len(wanted) <= 8
     assert {program.command for program in wanted} <= {program.command for program in new.values()}
-    rows += [row(program.command, digest=program.digest) for program in wanted]
+    rows += receipts_of({program.command: program for program in wanted})
     covered = frozenset().union(*map(suite.pairwise.pairs, suite.verified(rows, old | new)))
     for options in suite.runnable(old | new):
         assert set(combinations(options._asdict().items(), 2)) <= covered
