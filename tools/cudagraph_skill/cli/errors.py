@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import Parser, add_command
-from cudagraph_skill.cli.references import with_packages
 from cudagraph_skill.cli.terminal import say
 from cudagraph_skill.errors import SkillError
 
@@ -41,9 +40,9 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.diagnosis.entries import open_table
     from cudagraph_skill.diagnosis.log import decoded
     from cudagraph_skill.diagnosis.rank import diagnose
+    from cudagraph_skill.paths import skill_root
 
-    text = decoded(_log(args))
-    found = with_packages(lambda root: diagnose(text, open_table(root, say)))
+    found = diagnose(decoded(_log(args)), open_table(skill_root(), say))
     if args.json:
         print(diagnosed.verdict_json(found, next_step.steps(args)))
     elif found.diagnoses:

@@ -18,7 +18,7 @@ from collections import Counter
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.corpus import building, cache, load, terms
+from cudagraph_skill.corpus import cache, files, load, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -127,15 +127,17 @@ def _described(section: Section) -> dict[str, float]:
 
 def open_table(root: Path, say: Callable[[str], None] = lambda _: None) -> Table:
     """Return the error index of the skill in `root`, from the cache folder where it is kept."""
-    docs = [doc for doc in load.documents(root) if doc.shown.startswith(("references/errors-", "references/causes-"))]
+    docs = [doc for doc in files.documents(root) if doc.shown.startswith(("references/errors-", "references/causes-"))]
     try:
-        path = cache.folder() / f"errors-{FORMAT}-{load.digest(docs)}.json"
+        path = cache.folder() / f"errors-{FORMAT}-{files.digest(docs)}.json"
         return _kept(path) or _made(path, docs, say)
     except OSError:  # where nothing can be kept, each call makes it: half a second
         return table(load.sections(docs, say))
 
 
-def _made(path: Path, docs: list[load.Document], say: Callable[[str], None]) -> Table:
+def _made(path: Path, docs: list[files.Document], say: Callable[[str], None]) -> Table:
+    from cudagraph_skill.corpus import building  # noqa: PLC0415 - a kept table needs nothing of it
+
     with building.lock(path.parent, say):
         if kept := _kept(path):
             return kept
