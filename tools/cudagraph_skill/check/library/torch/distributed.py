@@ -18,13 +18,17 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library import stdlib
-from cudagraph_skill.check.library.torch import operations as ops
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.machine import Machine
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+_COLLECTIVES = {"all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "broadcast", "reduce",
+                "all_to_all", "all_to_all_single", "send", "recv", "isend", "irecv", "scatter", "gather"}  # fmt: skip
+_OBJECT_COLLECTIVES = {"broadcast_object_list", "all_gather_object", "gather_object", "scatter_object_list", "send_object_list",
+                       "recv_object_list"}  # fmt: skip
 
 
 def _is_gloo(group: Value | None) -> bool:
@@ -47,7 +51,7 @@ def _same_on_all_ranks(machine: Machine, test: ast.AST) -> bool:
 def _collectives_in(statements: list[ast.stmt]) -> list[tuple[str, str]]:
     calls = [each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Call)]
     found = [(each.func.attr if isinstance(each.func, ast.Attribute) else "", ast.unparse(each)) for each in calls]
-    return [each for each in found if each[0] in ops.COLLECTIVES]
+    return [each for each in found if each[0] in _COLLECTIVES]
 
 
 def on_dropped(machine: Machine, made: Value, node: ast.AST) -> None:
@@ -61,9 +65,9 @@ def collective(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: as
     last = name.rsplit(".", 1)[-1]
     if last in {"barrier", "monitored_barrier"}:
         machine.report("CG701", node, f"{quoted(node)} makes the host wait for all ranks")
-    elif last in ops.OBJECT_COLLECTIVES:
+    elif last in _OBJECT_COLLECTIVES:
         machine.report("CG702", node, f"{quoted(node)} pickles objects and copies them through the host")
-    elif last in ops.COLLECTIVES:
+    elif last in _COLLECTIVES:
         given = tensors_in(Sequence("list", [*args, *kwargs.values()], 0), 4)
         if given and all(not tensor.on_gpu for tensor in given):
             machine.report("CG707", node, f"{quoted(node)} sends CPU tensors: the graph does not hold that")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.interpreter.values import Host, Object, Tensor, Value, quoted, tensors_in
 from cudagraph_skill.check.library.torch import factories
-from cudagraph_skill.check.library.torch import operations as ops
 
 if TYPE_CHECKING:
     import ast
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+# Distributions that read the GPU even without validation
+_ALWAYS_CHECKS = {"OneHotCategorical", "OneHotCategoricalStraightThrough", "Multinomial", "RelaxedOneHotCategorical", "StudentT", "VonMises",
+                  "Binomial", "NegativeBinomial", "MultivariateNormal"}  # fmt: skip
 
 
 def _validates(made: Object) -> bool:
@@ -28,7 +31,7 @@ def distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: 
     made = Object(name, args, kwargs, machine.round)
     on_gpu = any(tensor.on_gpu for each in (*args, *kwargs.values()) for tensor in tensors_in(each))
     last = name.rsplit(".", 1)[-1]
-    if on_gpu and last in ops.ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(made):
+    if on_gpu and last in _ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(made):
         machine.report("CG228", node, f"{quoted(node)} reads its arguments on the host even without validation")
     if on_gpu and _validates(made) and machine.inside:
         machine.report(

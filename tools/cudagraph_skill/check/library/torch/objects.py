@@ -46,7 +46,6 @@ from cudagraph_skill.check.library.torch import (
     tensors,
     transforms,
 )
-from cudagraph_skill.check.library.torch import operations as ops
 from cudagraph_skill.check.library.torch.in_place import update
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+_SYNCHRONIZE = {"torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.cuda.default_stream.synchronize"}
 
 
 def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Value], int], statement: ast.AST) -> int:
@@ -135,7 +136,7 @@ def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
     run = _FUNCTIONS.get(name)
     if run is not None:
         return run(machine, args, kwargs, node)
-    if name in ops.SYNCHRONIZE:
+    if name in _SYNCHRONIZE:
         machine.report("CG208", node, f"{quoted(node)} waits for the GPU")
         machine.torch.inflight.clear()
         return const(None)

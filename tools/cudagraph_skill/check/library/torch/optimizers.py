@@ -25,7 +25,6 @@ from cudagraph_skill.check.interpreter.values import (
 )
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import autograd, modules
-from cudagraph_skill.check.library.torch import operations as ops
 from cudagraph_skill.check.library.torch.elementwise import elementwise
 
 if TYPE_CHECKING:
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+_NEEDS_CAPTURABLE = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", "Rprop", "ASGD"}
+_NO_CAPTURED_FORM = {"LBFGS", "Adafactor", "SparseAdam"}
 
 
 def clip_gradients(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -207,14 +209,14 @@ def _step_hazards(machine: Machine, owner: Object, last: str, groups: list[Mappi
         machine.report(hazard, node, f"{here} {at_step}")
         machine.report_at(hazard, owner, at_making, edits.keyword(owner.call, option, "True") if option else None)
 
-    if last in ops.NEEDS_CAPTURABLE and not all(_flag(groups, "capturable")):
+    if last in _NEEDS_CAPTURABLE and not all(_flag(groups, "capturable")):
         both(
             "CG235",
             f"steps {last} without capturable=True",
             f"this {last} is stepped in the capture: capturable=True is missing",
             "capturable",
         )
-    if last in ops.NO_CAPTURED_FORM:
+    if last in _NO_CAPTURED_FORM:
         both("CG236", f"steps {last}, which reads values on the host and has no captured form", f"{last} has no captured form")
     if last == "Adagrad" and any(_flag(groups, "lr_decay")):
         both(
