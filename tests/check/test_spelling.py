@@ -100,7 +100,7 @@ def calls(name: str) -> list[tuple[str, bool]]:
     """Return the ways to name an operation, and whether it is a method: then its first argument stands before the dot."""
     if name.startswith("Tensor."):
         return [("x." + name.removeprefix("Tensor."), True)]
-    prefix = {"rnn": "nn.utils.", "torch": ""}.get(name.partition(".")[0], "torch.")
+    prefix = {"rnn": "nn.utils.", "init": "nn.", "torch": ""}.get(name.partition(".")[0], "torch.")
     if "." in name:
         return [(prefix + name, False)]
     if name.startswith("__"):

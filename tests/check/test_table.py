@@ -19,7 +19,7 @@ from cudagraph_skill.check.library.torch import ops
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOMES = {"torch": "torch", "rnn": "torch.nn.utils.rnn"}  # beside torch.linalg, torch.sparse, …
+HOMES = {"torch": "torch", "rnn": "torch.nn.utils.rnn", "init": "torch.nn.init"}  # beside torch.linalg, torch.sparse, …
 # C functions without a schema or a signature line: what their documentation says was compared by hand
 UNREADABLE = {"__bool__", "__float__", "__index__", "__int__", "_is_view", "is_anomaly_enabled", "torch.Tensor"}
 NUMPY = {

@@ -134,7 +134,7 @@ def _on_tensors(machine: Machine, full: str, row: Operation, args: Arguments, no
     if (generator := args.get("generator")) is not None:
         random.on_generator(machine, generator, on_gpu=on_gpu, node=node)
     if is_in_place(name) and isinstance(first, Tensor):
-        return update(machine, first, values[1:], node, name)
+        return update(machine, first, values[1:], node, full)
     if on_gpu and row.returns in _READS:
         machine.gpu_work(node, *values)
         return _read(machine, row)

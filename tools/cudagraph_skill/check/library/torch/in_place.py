@@ -21,8 +21,9 @@ def is_in_place(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-def update(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, name: str = "add_") -> Tensor:
+def update(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, full: str = "add_") -> Tensor:
     """Run an operation in place and return the same tensor; `args` are those after the tensor."""
+    name = full.rsplit(".", 1)[-1]
     source = args[0] if args else None
     if tensor.on_gpu:
         _update_on_gpu(machine, tensor, node, name)
@@ -35,7 +36,7 @@ def update(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, name: st
         waits = not any(is_true(value) for value in args if isinstance(value, Host))
         transfer.download_into(machine, tensor, from_gpu, node, waits=waits)
         return tensor
-    _update_on_cpu(machine, tensor, args, node, name)
+    _update_on_cpu(machine, tensor, args, node, full)
     if tensor.base is not None:
         tensor.base.sym, tensor.base.origins = tensor.sym, tensor.origins
     return tensor
@@ -51,8 +52,8 @@ def _update_on_gpu(machine: Machine, tensor: Tensor, node: ast.AST, name: str) -
             machine.guarded_change()
 
 
-def _update_on_cpu(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, name: str) -> None:
-    row = ops.find(name)
+def _update_on_cpu(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, full: str) -> None:
+    row = ops.find(full)
     if not machine.inside:
         machine.mutate(tensor, node, *args)
         if row.random:
@@ -61,7 +62,7 @@ def _update_on_cpu(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, 
         tensor.sym = fresh()
         tensor.origins |= machine.origin("CG603", node, f"{quoted(node)} draws random numbers on the CPU: once, at capture")
     elif row.renews:
-        tensor.sym = mix(name, *(value.sym for value in args))
+        tensor.sym = mix(full, *(value.sym for value in args))
         tensor.origins = origins_of(args)
     else:
         machine.mutate(tensor, node, *args)

@@ -46,7 +46,6 @@ from cudagraph_skill.check.library.torch import (
     tensors,
     transforms,
 )
-from cudagraph_skill.check.library.torch.in_place import update
 
 if TYPE_CHECKING:
     import ast
@@ -146,8 +145,6 @@ def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
         return distributions.distribution(machine, name, args, kwargs, node)
     if name.startswith("torch.optim.") and name.rsplit(".", 1)[-1][:1].isupper():
         return optimizers.optimizer(machine, name, args, kwargs, node)
-    if name.startswith("torch.nn.init."):
-        return update(machine, args[0], args[1:], node, "normal_") if args and isinstance(args[0], Tensor) else Value()
     if name == "torch.backends.cudnn.flags":
         searches = kwargs.get("benchmark") or (args[1] if len(args) > 1 else None)
         if isinstance(searches, Host) and searches.value is True:

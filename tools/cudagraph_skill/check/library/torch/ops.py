@@ -227,6 +227,18 @@ _ROWS = (
     op("cauchy_", "input, median, sigma, *, generator", random=True),
     op("geometric_", "input, p, *, generator", random=True),
 
+    # Random numbers and constants that initialise a parameter
+    op("init.uniform_", "tensor, a, b, generator", random=True),
+    op("init.normal_", "tensor, mean, std, generator", random=True),
+    op("init.trunc_normal_", "tensor, mean, std, a, b, generator", random=True),
+    op("init.xavier_uniform_ init.xavier_normal_ init.orthogonal_", "tensor, gain, generator", random=True),
+    op("init.kaiming_uniform_ init.kaiming_normal_", "tensor, a, mode, nonlinearity, generator", random=True),
+    op("init.sparse_", "tensor, sparsity, std, generator", fails="CG222", because="chooses the zeros by an index on the CPU",
+       random=True, seen="sparse_ init"),
+    op("init.constant_", "tensor, val", renews=True),
+    op("init.zeros_ init.ones_ init.eye_", "tensor", renews=True),
+    op("init.dirac_", "tensor, groups", renews=True),
+
     # Written in place
     op("fill_", "input, value", renews=True),
     op("zero_", renews=True),
