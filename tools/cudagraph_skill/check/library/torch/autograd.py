@@ -18,6 +18,7 @@ from cudagraph_skill.check.interpreter.values import (
     quoted,
     tensors_in,
 )
+from cudagraph_skill.check.library.binding import bind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,22 +31,26 @@ Kwargs = dict[str, Value]
 
 def in_anomaly_mode(machine: Machine, context: Object, node: ast.expr, body: Callable[[Value], int]) -> int:
     """Run a block under anomaly detection, which checks every gradient for NaN."""
-    checks = context.kwargs.get("check_nan")
-    on = context.args[0] if context.args and context.name.endswith("set_detect_anomaly") else context.kwargs.get("mode")
-    off = (isinstance(checks, Host) and checks.value is False) or (isinstance(on, Host) and on.value is False)
-    if not off:
+    parameters = "mode, check_nan" if context.name.endswith("set_detect_anomaly") else "check_nan"
+    given = bind(parameters, context.args, context.kwargs).given(("mode", "check_nan"))
+    if not any(isinstance(value, Host) and value.value is False for value in given):
         machine.report("CG231", node, f"{quoted(node)} checks every gradient for NaN on the host")
     return body(context)
 
 
 def checkpoint_sequential(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a function of which the backward recomputes segments."""
-    return checkpoint(machine, [args[0], *args[2:]], kwargs, node) if len(args) > 2 else Value()
+    bound = bind("functions, segments, input", args, kwargs)
+    given = bound.given(("functions", "input"))
+    return checkpoint(machine, given, kwargs, node) if len(given) == 2 else Value()
 
 
 def checkpoint(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a function that the backward runs again."""
-    reentrant = kwargs.get("use_reentrant")
+    bound = bind(
+        "function, *args, use_reentrant, preserve_rng_state, context_fn, determinism_check, debug, early_stop", args, kwargs
+    )
+    reentrant = bound.get("use_reentrant")
     if machine.torch.graphing and not (isinstance(reentrant, Host) and reentrant.value is False):
         machine.report(
             "CG609",
@@ -53,24 +58,22 @@ def checkpoint(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> V
             f"{quoted(node)} recomputes by a nested backward, which a graphed callable cannot: use_reentrant=False",
             edits.keyword(node, "use_reentrant", "False"),
         )
-    given = {
-        key: each
-        for key, each in kwargs.items()
-        if key not in {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check"}
-    }
-    return machine.call(args[0], args[1:], given, node) if args else Value()
+    function = bound.get("function")
+    to_function = {str(key): value for key, value in bound.extra.items()}
+    return machine.call(function, bound.rest, to_function, node) if function is not None else Value()
 
 
 def gradients(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return the gradients that `torch.autograd.grad` computes."""
-    twice = kwargs.get("create_graph")
-    graphed = any(tensor.layout == "graphed" for tensor in tensors_in(args[0])) if args else False
+    bound = bind("outputs|tensors, inputs|grad_tensors, grad_outputs|retain_graph, retain_graph, create_graph", args, kwargs)
+    twice, outputs = bound.get("create_graph"), bound.given(("outputs",))
+    graphed = any(tensor.layout == "graphed" for output in outputs for tensor in tensors_in(output))
     if graphed and isinstance(twice, Host) and twice.value is True and not machine.inside:
         message = f"{quoted(node)} wants a second derivative, which a graphed callable does not have"
         machine.add("CG413", *machine.site(node), message, ())
-    machine.gpu_work(node, *args[:1])
+    machine.gpu_work(node, *outputs)
     run_backwards(machine, node)
-    wanted = args[1] if len(args) > 1 else kwargs.get("inputs", Value())
+    wanted = bound.get("inputs") or Value()
     if isinstance(wanted, Sequence):
         items = None if wanted.items is None else [_like(each) for each in wanted.items]
         return Sequence("tuple", items, machine.round, Tensor("", None, "float"))
@@ -97,7 +100,7 @@ def run_backwards(machine: Machine, node: ast.AST) -> None:
 def set_detect_anomaly(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Switch anomaly detection on or off."""
     made = Object("torch.autograd.set_detect_anomaly", args, kwargs, machine.round)
-    on = args[0] if args else None
+    on = bind("mode, check_nan", args, kwargs).get("mode")
     if isinstance(on, Host) and on.value is True and machine.inside and not _is_context(machine, node):
         machine.report("CG231", node, f"{quoted(node)} checks every gradient for NaN on the host")
     return made
@@ -139,8 +142,8 @@ def zero_grad(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: 
 
 def drops_gradients(args: Args, kwargs: Kwargs) -> bool:
     """Whether `zero_grad` with these arguments sets gradients to None, which is its default."""
-    given = kwargs.get("set_to_none") or (args[0] if args else const(True))
-    return isinstance(given, Host) and given.value is True
+    given = bind("set_to_none", args, kwargs).get("set_to_none")
+    return given is None or (isinstance(given, Host) and given.value is True)
 
 
 def of_context(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

@@ -41,7 +41,7 @@ def graph_callables(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST)
     if machine.inside:
         machine.report("CG406", node, f"{quoted(node)} captures inside a capture")
         return Value()
-    given = args[0] if args else kwargs.get("callables", Value())
+    given = bind("callables|modules, sample_args", args, kwargs).first() or Value()
     if machine.torch.calling is not None:
         machine.torch.calling(machine, given, "make_graphed_callables", args, kwargs, node)
     if machine.torch.autocasts:

@@ -19,6 +19,7 @@ from cudagraph_skill.check.interpreter.values import (
     origins_of,
     quoted,
 )
+from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import autograd, devices
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def _itself(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: as
 
 
 def _requires_grad(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    off = args[0] if args else kwargs.get("requires_grad")
+    off = bind("requires_grad", args, kwargs).get("requires_grad")
     for tensor in tensors_of(machine, owner):
         tensor.frozen = isinstance(off, Host) and off.value is False
     machine.report("CG114", node, f"{quoted(node)} switches gradients at capture only; replays keep what was captured")
@@ -238,7 +239,8 @@ def _requires_grad(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, n
 
 def _mode(training: bool) -> Callable[[Machine, Value, Args, Kwargs, ast.AST], Value]:
     def set_mode(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-        mode = (args[0] if args else kwargs.get("mode", const(training))) if training else const(training)
+        given = bind("mode", args, kwargs).get("mode") if training else None
+        mode = given or const(training)
         for each in all_modules(machine, owner):
             if isinstance(each, Holder):
                 machine.write(each, "training", mode, node)
@@ -286,8 +288,8 @@ def _state_dict(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node
 
 
 def _register_buffer(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    name = args[0] if args else kwargs.get("name")
-    value = args[1] if len(args) > 1 else kwargs.get("tensor", kwargs.get("param", const(None)))
+    bound = bind("name, tensor|param, persistent", args, kwargs)
+    name, value = bound.get("name"), bound.get("tensor") or const(None)
     if isinstance(value, Tensor):
         value.parameter = value.parameter or "buffer"
     if isinstance(owner, Holder) and isinstance(name, Host) and isinstance(name.value, str):
@@ -298,9 +300,10 @@ def _register_buffer(machine: Machine, owner: Value, args: Args, kwargs: Kwargs,
 
 
 def _add_module(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    del kwargs
-    if len(args) > 1 and isinstance(owner, Holder) and isinstance(args[0], Host) and isinstance(args[0].value, str):
-        machine.write(owner, args[0].value, args[1], node)
+    bound = bind("name, module", args, kwargs)
+    name, module = bound.get("name"), bound.get("module")
+    if module is not None and isinstance(owner, Holder) and isinstance(name, Host) and isinstance(name.value, str):
+        machine.write(owner, name.value, module, node)
     return const(None)
 
 

@@ -63,8 +63,8 @@ def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Valu
     """Run the body of a `with` under something of a library."""
     name = context.name if isinstance(context, (Object, External)) else ""
     state = machine.torch
-    if name in {"torch.cuda.stream", "torch.cuda.StreamContext"} and isinstance(context, Object) and context.args:
-        return streams.on_stream(machine, context.args[0], node, body, context)
+    if name in {"torch.cuda.stream", "torch.cuda.StreamContext"} and isinstance(context, Object):
+        return streams.on_stream(machine, bind("stream", context.args, context.kwargs).first() or Value(), node, body, context)
     if isinstance(context, Object) and name in streams._STREAMS:
         return streams.on_stream(machine, context, node, body, context)
     if name == "torch.cuda.graph" and isinstance(context, Object):
@@ -146,7 +146,7 @@ def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
     if name.startswith("torch.optim.") and name.rsplit(".", 1)[-1][:1].isupper():
         return optimizers.optimizer(machine, name, args, kwargs, node)
     if name == "torch.backends.cudnn.flags":
-        searches = kwargs.get("benchmark") or (args[1] if len(args) > 1 else None)
+        searches = bind("enabled, benchmark", args, kwargs).get("benchmark")
         if isinstance(searches, Host) and searches.value is True:
             machine.report("CG412", node, f"{quoted(node)} searches for algorithms at the first call of each shape")
         return Object(name, args, kwargs, machine.round)

@@ -41,7 +41,8 @@ _NO_CAPTURED_FORM = {"LBFGS", "Adafactor", "SparseAdam"}
 
 def clip_gradients(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return the norm by which gradients are clipped."""
-    strict = kwargs.get("error_if_nonfinite") or (args[3] if len(args) > 3 else None)
+    bound = bind("parameters, max_norm|clip_value, norm_type, error_if_nonfinite, foreach", args, kwargs)
+    strict, largest = bound.get("error_if_nonfinite"), bound.get("max_norm")
     if isinstance(strict, Host) and strict.value is True:
         machine.report(
             "CG230",
@@ -49,21 +50,16 @@ def clip_gradients(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) 
             f"{quoted(node)} tests the norm on the host: error_if_nonfinite=True",
             edits.keyword(node, "error_if_nonfinite", "False"),
         )
-    largest = args[1] if len(args) > 1 else kwargs.get("max_norm")
     if isinstance(largest, Tensor) and largest.on_gpu:
         machine.report("CG217", node, f"{quoted(node)} needs the value of a GPU tensor as a Python number")
-    machine.gpu_work(node, *args[1:2])
+    machine.gpu_work(node, *bound.given(("max_norm",)))
     return Tensor("cuda", 0, "float")
 
 
 def total_norm(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return the norm of all gradients."""
-    return clip_gradients(
-        machine,
-        args[:1],
-        {"error_if_nonfinite": kwargs.get("error_if_nonfinite", args[2] if len(args) > 2 else const(None))},
-        node,
-    )
+    bound = bind("tensors, norm_type, error_if_nonfinite, foreach", args, kwargs)
+    return clip_gradients(machine, [], {"error_if_nonfinite": bound.get("error_if_nonfinite") or const(None)}, node)
 
 
 def update_bn(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -162,7 +158,7 @@ def _flag(groups: list[Mapping], name: str) -> list[bool]:
 
 def _step(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     groups = groups_of(owner)
-    closure = args[0] if args else kwargs.get("closure")
+    closure = bind("closure", args, kwargs).get("closure")
     result: Value = const(None)
     if closure is not None and not is_none(closure):
         result = machine.call(closure, [], {}, node)
@@ -281,10 +277,17 @@ def _of_scheduler(machine: Machine, owner: Object, name: str, args: Args, node: 
     return const(None)
 
 
+# `torch.amp.GradScaler` has the device in front of what `torch.cuda.amp.GradScaler` takes
+_SCALER = (
+    "device, init_scale, growth_factor, backoff_factor, growth_interval, enabled",
+    "init_scale, growth_factor, backoff_factor, growth_interval, enabled",
+)
+
+
 def of_scaler(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a method of a gradient scaler returns."""
     args = bind("optimizer|outputs", args, kwargs).positional()
-    off = owner.kwargs.get("enabled") or (owner.args[5] if len(owner.args) > 5 else None)
+    off = bind(_SCALER[owner.name.split(".")[1] == "cuda"], owner.args, owner.kwargs).get("enabled")
     if isinstance(off, Host) and off.value is False:
         return (
             args[0]

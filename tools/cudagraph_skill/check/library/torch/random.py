@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.values import Host, Object, Sequence, Value, const, device, mix, quoted
+from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import devices
 
 if TYPE_CHECKING:
@@ -20,15 +21,15 @@ def forks_gpu(context: Value) -> bool:
     """Return whether `fork_rng` saves the random state of GPUs."""
     if not isinstance(context, Object):
         return True
-    devices = context.kwargs.get("devices") or (context.args[0] if context.args else None)
-    enabled = context.kwargs.get("enabled") or (context.args[1] if len(context.args) > 1 else None)
+    bound = bind("devices, enabled", context.args, context.kwargs)
+    devices, enabled = bound.get("devices"), bound.get("enabled")
     none = isinstance(devices, Sequence) and devices.items == []
     return not none and not (isinstance(enabled, Host) and enabled.value is False)
 
 
 def generator(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Make a random generator."""
-    where = devices.where_of(machine, args[0] if args else kwargs.get("device", const("cpu")))
+    where = devices.where_of(machine, bind("device", args, kwargs).get("device") or const("cpu"))
     if where != "cpu" and machine.inside:
         machine.report("CG611", node, f"{quoted(node)} makes a generator inside the capture")
     made = Object("torch.Generator", args, kwargs, machine.round)

@@ -74,12 +74,11 @@ def current_stream(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) 
 
 def set_stream(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Make a stream the current one."""
-    del kwargs
-    if args and isinstance(args[0], Object):
-        if args[0] is machine.torch.capture_stream:
-            machine.torch.streams.clear()
-        else:
-            machine.torch.streams.append((args[0], node))
+    stream = bind("stream", args, kwargs).get("stream")
+    if stream is machine.torch.capture_stream:
+        machine.torch.streams.clear()
+    elif isinstance(stream, Object):
+        machine.torch.streams.append((stream, node))
     return const(None)
 
 
@@ -145,12 +144,11 @@ def _waits_for_event(machine: Machine, owner: Value, event: Object, node: ast.AS
 
 def of_event(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a method of an event returns."""
+    given = bind("stream", args, kwargs).get("stream")
     if name == "record":
-        given = args[0] if args else kwargs.get("stream")
         owner.slots["on"] = given if isinstance(given, Object) else current_stream(machine, [], {}, node)
         owner.slots["round"] = const(machine.round if machine.inside else -1)
     elif name == "wait":
-        given = args[0] if args else kwargs.get("stream")
         _waits_for_event(machine, given if isinstance(given, Object) else current_stream(machine, [], {}, node), owner, node)
     elif name in {"synchronize", "query", "elapsed_time"}:
         machine.torch.inflight.clear()

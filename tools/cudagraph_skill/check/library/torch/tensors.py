@@ -20,6 +20,7 @@ from cudagraph_skill.check.interpreter.values import (
     tensors_in,
 )
 from cudagraph_skill.check.library import builtins
+from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import autograd, devices
 
 if TYPE_CHECKING:
@@ -40,14 +41,15 @@ def finfo(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
 
 def device_of(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return a torch.device."""
-    del kwargs, node
-    return device(devices.where_of(machine, args[0])) if args else device("")
+    del node
+    given = bind("type|device, index", args, kwargs).first()
+    return device(devices.where_of(machine, given) if given is not None else "")
 
 
 def parameter(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Make a parameter."""
-    del kwargs, node, machine
-    source = args[0] if args else None
+    del node, machine
+    source = bind("data, requires_grad", args, kwargs).get("data")
     made = Tensor(
         source.device if isinstance(source, Tensor) else "cuda", source.ndim if isinstance(source, Tensor) else None, "float"
     )
@@ -67,8 +69,9 @@ def buffer(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value
 
 def set_default_device(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Set the device on which factories make tensors."""
-    del kwargs, node
-    machine.torch.default_device = devices.where_of(machine, args[0]) if args else "cpu"
+    del node
+    given = bind("device", args, kwargs).get("device")
+    machine.torch.default_device = devices.where_of(machine, given) if given is not None else "cpu"
     return const(None)
 
 
@@ -89,10 +92,10 @@ def sparse(layout: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
 
 def pack(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Pack a padded batch of sequences."""
-    lengths = args[1] if len(args) > 1 else kwargs.get("lengths")
+    bound = bind("input, lengths, batch_first, enforce_sorted", args, kwargs)
+    lengths, in_order = bound.get("lengths"), bound.get("enforce_sorted")
     if isinstance(lengths, Tensor) and lengths.on_gpu:
         machine.report("CG203", node, f"{quoted(node)} needs the lengths on the host")
-    in_order = kwargs.get("enforce_sorted") or (args[3] if len(args) > 3 else None)
     if isinstance(in_order, Host) and in_order.value is False:
         machine.report("CG221", node, f"{quoted(node)} copies the order of the lengths to the GPU: enforce_sorted=False")
     return Object("torch.nn.utils.rnn.PackedSequence", args, kwargs, machine.round)

@@ -23,6 +23,7 @@ from cudagraph_skill.check.interpreter.values import (
     joined,
     quoted,
 )
+from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import autocast, graphs
 
 if TYPE_CHECKING:
@@ -94,16 +95,19 @@ def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwarg
 
 def functional_call(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a module with other parameters."""
-    given = args[2] if len(args) > 2 else kwargs.get("args", Value())
+    bound = bind("module, parameter_and_buffer_dicts|parameters_and_buffers, args, kwargs", args, kwargs)
+    module, parameters = bound.get("module"), bound.get("parameter_and_buffer_dicts")
+    given = bound.get("args") or Value()
     inner = list(given.items or []) if isinstance(given, Sequence) else [given]
-    if len(args) > 1:
-        machine.use(args[1])
-    return machine.call(args[0], inner, {}, node) if args else Value()
+    if parameters is not None:
+        machine.use(parameters)
+    return machine.call(module, inner, {}, node) if module is not None else Value()
 
 
 def cond(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call both branches of `torch.cond`."""
-    del kwargs
-    inner = args[3].each() if len(args) > 3 and isinstance(args[3], Sequence) else []
-    results = [machine.call(branch, inner, {}, node) for branch in args[1:3]]
+    bound = bind("pred, true_fn, false_fn, operands", args, kwargs)
+    operands = bound.get("operands")
+    inner = operands.each() if isinstance(operands, Sequence) else []
+    results = [machine.call(branch, inner, {}, node) for branch in bound.given(("true_fn", "false_fn"))]
     return joined(results, machine.round) or Value()
