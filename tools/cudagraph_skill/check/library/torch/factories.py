@@ -118,14 +118,11 @@ def _size(items: Args) -> int | None:
 
 def upload(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> Value:
     """Return the tensor of `torch.tensor`, `as_tensor`, `new_tensor` and their like: one of Python values."""
-    copies = not {"as_tensor", "asarray"} & {*row.names}
     like = args.get("input") if "input" in args.signature.names else None
-    data = next(iter(args.given(name for name in args.signature.names if name in {"data", "obj", "ndarray"})), None) or Value()
+    data = next((value for name in ("data", "obj", "ndarray") if (value := args.get(name)) is not None), Value())
     where = _device(machine, like, args)
     if isinstance(data, Tensor):
-        if args.get("device") is not None and data.on_gpu != (where != "cpu"):
-            return transfer.move(machine, data, where, node, waits=True)
-        return elementwise(machine, [data], node) if copies and data.on_gpu else data.view(data.ndim)
+        return _of_tensor(machine, row, data, where, args, node)
     if any(tensor.on_gpu for tensor in tensors_in(data)):
         machine.report("CG201", node, f"{quoted(node)} reads each GPU tensor of the list on the host")
     made = Tensor(where, _dims_of(data), _dtype_of(data, args), sym=mix(row.names[0], data.sym), origins=origins_of([data]))
@@ -133,12 +130,21 @@ def upload(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> 
     if isinstance(data, Sequence) and data.items is not None:
         made.sym = mix(row.names[0], *(item.sym for item in data.items))
         made.first = len(data.items)
+    # of a device that is not known nothing is reported, unless the call names one
     if made.on_gpu and (where == "cuda" or args.get("device") is not None or like is not None):
         # `torch.tensor(1.0, device=…)` of one number has a form that is made on the GPU
         edit = edits.made_on_gpu(node) if row.names == ("tensor",) and made.ndim == 0 else None
         machine.report("CG221", node, f"{quoted(node)} copies Python values to the GPU through unpinned memory", edit)
         machine.gpu_work(node, data)
     return made
+
+
+def _of_tensor(machine: Machine, row: Operation, data: Tensor, where: str, args: Arguments, node: ast.AST) -> Value:
+    """Return the tensor that `torch.tensor(x)` or `as_tensor(x)` makes of another one."""
+    if args.get("device") is not None and data.on_gpu != (where != "cpu"):
+        return transfer.move(machine, data, where, node, waits=True)
+    shares_memory = row.names[0] in {"as_tensor", "asarray"}
+    return data.view(data.ndim) if shares_memory or not data.on_gpu else elementwise(machine, [data], node)
 
 
 def legacy(machine: Machine, data: Value, node: ast.AST) -> Tensor:
