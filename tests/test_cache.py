@@ -213,6 +213,7 @@ def test_search_and_errors_unpickle_nothing_of_their_own() -> None:
             assert not {"import pickle", "import marshal", "import shelve"} & set(path.read_text().splitlines()), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [whoosh_store, sqlite_store])
 def test_every_engine_gives_the_same_answers(engine: Any, sections: list[Section], tmp_path: Path) -> None:
     content = analysis.content(sections)
@@ -253,6 +254,7 @@ def test_headings_of_odd_texts_are_the_same_for_both_readers(text: str) -> None:
     assert list(headings.by_line(lines, 0)) == list(headings.by_markdown_it(lines, 0))
 
 
+@pytest.mark.slow
 def test_the_stemmer_is_that_of_whoosh(sections: list[Section]) -> None:
     from whoosh.lang.porter import stem
 

@@ -645,6 +645,7 @@ def test_a_machine_without_a_gpu_says_so_in_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @needs_torch
 def test_code_that_hangs_is_killed_and_its_line_is_named() -> None:
     Path("hang.py").write_text("import time\nprint('loading')\ntime.sleep(1000)\n")

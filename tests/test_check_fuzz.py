@@ -569,6 +569,7 @@ def test_no_program_is_too_strange(kind: str) -> None:
     reads()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [30, 90, 400, 5000])
 @pytest.mark.parametrize("form", _DEEP)
 def test_deep_expressions_end_in_an_answer(form: str, times: int) -> None:

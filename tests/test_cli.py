@@ -262,6 +262,7 @@ def test_a_log_file_that_cannot_be_read_is_one_sentence(path: str, capsys: pytes
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_both_ends_of_a_huge_log_are_read() -> None:
     noise = b"step 1 loss 2.0\n" * 3_000_000
     done = _process(sys.executable, "-m", "cudagraph_skill", "errors", input=noise + LOG.encode())

@@ -164,6 +164,7 @@ def test_the_real_output_of_each_failure_leads_to_its_entry(index: Table, eviden
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_the_table_is_kept_and_a_damaged_one_is_made_again(cache: Path) -> None:
     made = entries.open_table(ROOT)
     (kept,) = cache.iterdir()

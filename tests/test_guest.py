@@ -193,6 +193,7 @@ def test_a_hang_in_the_import_is_known_too(trials: Trials) -> None:
     assert (ended.ended["how"], functions(ended)[-1]) == ("deadline", "prepare")
 
 
+@pytest.mark.slow
 def test_a_loop_in_c_that_holds_the_interpreter_ends_at_the_deadline(trials: Trials) -> None:
     ended = trials.ask("def spin():\n    ctypes.PyDLL(None).sleep(99)\n\nspin()", deadline=1)
     assert (ended.ended["how"], functions(ended)[-1]) == ("deadline", "spin")
@@ -266,6 +267,7 @@ def test_cancelling_ends_a_trial_at_once(trials: Trials) -> None:
     assert time.monotonic() - started < 1.2
 
 
+@pytest.mark.slow
 def test_memory_above_the_bound_ends_a_trial(trials: Trials) -> None:
     hog = "kept = []\nwhile True:\n    kept.append(b'x' * (10 << 20))\n    time.sleep(0.01)"
     ended = trials.ask(hog, memory=1 << 30)
@@ -298,6 +300,7 @@ def test_a_fork_that_returns_neither_reports_nor_goes_on(trials: Trials) -> None
     assert (ended.ended["how"], ended.result) == ("done", {})
 
 
+@pytest.mark.slow
 def test_a_fork_ends_as_it_would_without_us_and_its_crash_is_not_ours(trials: Trials) -> None:
     run = """
     for ending in (sys.exit, os.abort):
@@ -315,6 +318,7 @@ def test_a_fork_ends_as_it_would_without_us_and_its_crash_is_not_ours(trials: Tr
     )
 
 
+@pytest.mark.slow
 def test_detached_daemons_are_found_and_killed(trials: Trials) -> None:
     run = """
     for _ in range(3):
@@ -400,6 +404,7 @@ def test_after_twenty_bad_trials_a_good_one_runs(trials: Trials) -> None:
 # The host
 
 
+@pytest.mark.slow
 @needs_torch
 def test_nothing_is_left_when_the_host_is_killed_or_closes(tmp_path: Path) -> None:
     run = """
@@ -593,6 +598,7 @@ report.result({"torch": "torch" in sys.modules, "arguments": request["arguments"
     assert ended.output == "thread\nexit handler\n"
 
 
+@pytest.mark.slow
 def test_a_program_is_bounded_like_a_trial(tmp_path: Path) -> None:
     ended = program(tmp_path, "subprocess.Popen(['sleep', '99'], start_new_session=True)\ntime.sleep(99)", 1)
     assert (ended.ended["how"], ended.ended["left_behind"], functions(ended)[-1]) == ("deadline", 1, "run")

@@ -93,6 +93,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         return set(archive.namelist())
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]) -> None:
     expected = {f"cudagraph_skill/_skill/{name}" for name in ("SKILL.md", "card.yaml")}
     expected |= {f"cudagraph_skill/_skill/{path.relative_to(ROOT)}" for path in LAUNCHERS}
@@ -110,6 +111,7 @@ def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]
     assert {name for name in wheel if ".dist-info/" not in name} == expected
 
 
+@pytest.mark.slow
 def test_nothing_is_importable_as_tools_or_server(wheel: set[str]) -> None:
     assert {name.split("/")[0] for name in wheel if ".dist-info/" not in name} == {"cudagraph_skill", "cudagraph_skill_server"}
 

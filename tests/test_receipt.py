@@ -145,6 +145,7 @@ def test_a_program_that_is_right(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.pyc"))[1:]  # at most that of values.py
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
 def test_a_wrong_result_has_its_line_and_the_way_back_to_eager(tmp_path: Path) -> None:
@@ -699,6 +700,7 @@ def test_one_more_boolean_option_costs_at_most_eight_runs(clashes: dict[str, Any
         assert set(combinations(options._asdict().items(), 2)) <= covered
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
 def test_the_suite_runs_programs_side_by_side(suite: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

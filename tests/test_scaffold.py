@@ -146,6 +146,7 @@ def test_programs_have_what_the_verifier_calls_and_say_what_is_the_users(written
         assert text.rstrip().endswith('if __name__ == "__main__":\n    main()'), path.name
 
 
+@pytest.mark.slow
 def test_programs_are_clean_in_our_own_check(written: list[Path]) -> None:
     report = check.check_paths([str(path) for path in written], Settings())
     serious = [

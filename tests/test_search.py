@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
 
 
+@pytest.mark.slow
 def test_every_identifier_in_a_heading_finds_a_section_that_has_it(index: Index, sections: list[Section]) -> None:
     missed = []
     for section in sections:
@@ -32,6 +33,7 @@ def test_every_identifier_in_a_heading_finds_a_section_that_has_it(index: Index,
     assert missed == []
 
 
+@pytest.mark.slow
 def test_every_error_text_finds_a_section_that_has_it_first(index: Index, sections: list[Section]) -> None:
     texts = {text.lstrip("~^") for section in sections for text in section.errors if len(text) > 5}
     wrong = []
@@ -49,6 +51,7 @@ def _says(section: Section, text: str) -> bool:
     return text in said or any(part in text for part in stable if len(part) > 11)
 
 
+@pytest.mark.slow
 def test_an_authored_question_finds_its_section(index: Index) -> None:
     asked = [(form, section) for section in index.sections() for form in section.asks][::7]
     found = [section.ref in {hit.section.ref for hit in index.search(form, limit=3).hits} for form, section in asked]

@@ -41,6 +41,7 @@ def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> 
     assert set(passages[0]) == {"path", "heading", "lines", "text", "score"}
 
 
+@pytest.mark.slow
 def test_the_first_question_reports_that_the_index_is_built(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "_indexes", [])
     notes: list[str] = []
@@ -191,6 +192,7 @@ def test_an_unknown_resource_is_a_protocol_error() -> None:
         _ask(lambda client: client.read_resource("skill://cuda-graphs/references/none.md"))
 
 
+@pytest.mark.slow
 def test_first_calls_that_come_together_build_one_index(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}", "CUDAGRAPH_SKILL_CACHE": str(tmp_path)}
     server = StdioServerParameters(command=sys.executable, args=["-m", "cudagraph_skill", "serve"], env=environment)
@@ -261,6 +263,7 @@ def test_a_folder_that_is_not_there_cannot_be_allowed(tmp_path: Path) -> None:
     assert b"there is no such folder" in done.stderr
 
 
+@pytest.mark.slow
 @needs_torch
 def test_a_machine_without_a_gpu_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(STEP)
@@ -286,6 +289,7 @@ def test_an_interpreter_that_is_none_is_told_in_words_of_the_server(tmp_path: Pa
     assert "name the Python that has torch with `skill serve --python PATH`" in result.content[0].text
 
 
+@pytest.mark.slow
 @needs_torch
 def test_a_failure_is_an_answer_in_text_and_as_data(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hello')\nraise ValueError('no')\n")
@@ -297,6 +301,7 @@ def test_a_failure_is_an_answer_in_text_and_as_data(tmp_path: Path) -> None:
     assert result.structured_content["summary"] in result.content[0].text
 
 
+@pytest.mark.slow
 @needs_torch
 def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tmp_path: Path) -> None:
     note = tmp_path / "pid"
@@ -323,6 +328,7 @@ def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tmp_path: Path
     assert not Path("/proc", note.read_text()).exists()
 
 
+@pytest.mark.slow
 @needs_torch
 def test_a_client_that_goes_leaves_nothing_running(tmp_path: Path) -> None:
     note = tmp_path / "pid"
@@ -341,6 +347,7 @@ def test_a_client_that_goes_leaves_nothing_running(tmp_path: Path) -> None:
     assert not Path("/proc", note.read_text()).exists()
 
 
+@pytest.mark.slow
 def test_the_server_ends_when_its_client_goes_and_prints_nothing_of_its_own() -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}
     command = [sys.executable, "-m", "cudagraph_skill", "serve"]

@@ -16,6 +16,7 @@ def test_probes_have_one_name_each() -> None:
     assert len(keys) == len(set(keys)) > 800
 
 
+@pytest.mark.slow
 def test_only_listed_operations_differ_from_the_gpu(read_by_probe: dict[operations.Probe, str]) -> None:
     assert operations.differing(read_by_probe) == operations.listed()
 
