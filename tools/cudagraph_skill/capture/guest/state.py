@@ -57,7 +57,7 @@ def _joined(path: str, step: str) -> str:
     return f"{path}:{step}" if path and step[:1].isidentifier() else path + step
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: C901, PLR0911 - one return for each kind
+def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return for each kind
     """What hangs below a value, with the step that leads there."""
     if isinstance(value, torch.Tensor):
         return [(".grad", value.grad)] if value.is_leaf and value.grad is not None else []

@@ -187,59 +187,59 @@ def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast
 
 def mapping_method(machine: Machine, owner: Mapping, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a method of a dict returns."""
-    given = args[0] if args else Value()
-    key = expressions.key_of(given)
     if name in {"get", "pop", "setdefault"}:
-        if key is not None and key in owner.slots:
-            found = machine.read(owner, key, owner.slots[key], node)
-            if name == "pop":
-                machine.journal.append((owner.slots, key, owner.slots.pop(key)))
-            return expressions.chosen(machine, found, given)
-        default = args[1] if len(args) > 1 else kwargs.get("default", const(None))
-        if name == "setdefault" and key is not None and owner.rest is None:
-            machine.write(owner, key, default, node)
-            return default
-        if key is not None and owner.rest is None:
-            return default
-        return expressions.chosen(machine, joined([*owner.each(), default], machine.round) or Value(), given)
-    if name == "items":
-        if owner.rest is None:
-            pairs: Args = [
-                Sequence(
-                    "tuple",
-                    [const(each) if not isinstance(each, tuple) else Value(), machine.read(owner, each, value, node)],
-                    machine.round,
-                )
-                for each, value in list(owner.slots.items())
-            ]
-            return Sequence("iterator", pairs, machine.round)
-        pair = Sequence("tuple", [Host("str"), joined(owner.each(), machine.round) or Value()], machine.round)
-        return Sequence("iterator", None, machine.round, pair)
-    if name == "values":
-        items = (
-            None
-            if owner.rest is not None
-            else [machine.read(owner, each, value, node) for each, value in list(owner.slots.items())]
-        )
-        return Sequence("iterator", items, machine.round, joined(owner.each(), machine.round))
-    if name == "keys":
-        return Sequence(
-            "keys", None if owner.rest is not None else [const(each) for each in owner.slots], machine.round, Host("str")
-        )
+        return _item_or_default(machine, owner, name, args, kwargs, node)
+    if name in {"items", "values", "keys"}:
+        return _view_of_mapping(machine, owner, name, node)
     if name == "update":
         new = make_dict(machine, args, kwargs, node)
         if isinstance(new, Mapping):
-            for each, value in new.slots.items():
-                machine.write(owner, each, value, node)
+            for key, value in new.slots.items():
+                machine.write(owner, key, value, node)
             owner.rest = new.rest or owner.rest
         return const(None)
     if name == "copy":
         return make_dict(machine, [owner], {}, node)
     if name == "clear":
-        for each in list(owner.slots):
-            machine.journal.append((owner.slots, each, owner.slots.pop(each)))
+        for key in list(owner.slots):
+            machine.journal.append((owner.slots, key, owner.slots.pop(key)))
         return const(None)
     return Value(mix(name, owner.sym))
+
+
+def _item_or_default(machine: Machine, owner: Mapping, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what `get`, `pop` and `setdefault` return: the item of a known key, else the default or any item."""
+    given = args[0] if args else Value()
+    key = expressions.key_of(given)
+    if key is not None and key in owner.slots:
+        item = machine.read(owner, key, owner.slots[key], node)
+        if name == "pop":
+            machine.journal.append((owner.slots, key, owner.slots.pop(key)))
+        return expressions.chosen(machine, item, given)
+    default = args[1] if len(args) > 1 else kwargs.get("default", const(None))
+    if key is None or owner.rest is not None:
+        return expressions.chosen(machine, joined([*owner.each(), default], machine.round) or Value(), given)
+    if name == "setdefault":
+        machine.write(owner, key, default, node)
+    return default
+
+
+def _view_of_mapping(machine: Machine, owner: Mapping, name: str, node: ast.AST) -> Value:
+    """Return what `items`, `values` and `keys` return: each item if all keys are known, else one that stands for all."""
+    known = owner.rest is None
+    if name == "keys":
+        return Sequence("keys", [const(key) for key in owner.slots] if known else None, machine.round, Host("str"))
+    values = [(key, machine.read(owner, key, value, node)) for key, value in list(owner.slots.items())] if known else []
+    any_value = joined(owner.each(), machine.round)
+    if name == "values":
+        return Sequence("iterator", [value for _, value in values] if known else None, machine.round, any_value)
+    if not known:
+        pair = Sequence("tuple", [Host("str"), any_value or Value()], machine.round)
+        return Sequence("iterator", None, machine.round, pair)
+    # A tuple as a key stands for an object or a tensor, of which the name alone is known.
+    keys = [Value() if isinstance(key, tuple) else const(key) for key, _ in values]
+    pairs: Args = [Sequence("tuple", [key, value], machine.round) for key, (_, value) in zip(keys, values, strict=True)]
+    return Sequence("iterator", pairs, machine.round)
 
 
 def host_method(machine: Machine, owner: Host, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

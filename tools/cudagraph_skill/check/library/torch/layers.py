@@ -104,12 +104,7 @@ def _layer_result(machine: Machine, owner: Object, last: str, args: Args, kwargs
     for _, each in modules.own_tensors(machine, owner):
         if not each.frozen:
             machine.torch.trained |= each.storages
-    library = (
-        "cuBLAS"
-        if last in {"Linear", "Bilinear", "MultiheadAttention", "TransformerEncoderLayer", "GRUCell", "LSTMCell"}
-        else ("cuDNN" if last.startswith(("Conv", "LSTM", "GRU", "RNN")) else "")
-    )
-    if library:
+    if library := _library_of(last):
         (machine.torch.cold if machine.inside else machine.torch.warm).add(library)
     if last.startswith("Lazy") and "ready" not in owner.slots:
         owner.slots["ready"] = const(True)
@@ -122,26 +117,36 @@ def _layer_result(machine: Machine, owner: Object, last: str, args: Args, kwargs
             f"{quoted(node)} makes its orthogonal weight by matrix_exp at every call, which chooses its scaling on the host",
         )
     _layer_hazards(machine, owner, last, args, kwargs, node)
-    main = next((each for each in args if isinstance(each, Tensor)), None)
+    return _output_of_layer(machine, owner, last, next((value for value in args if isinstance(value, Tensor)), None))
+
+
+def _library_of(layer: str) -> str:
+    """Return the CUDA library that a layer uses, which its first call initialises."""
+    if layer in {"Linear", "Bilinear", "MultiheadAttention", "TransformerEncoderLayer", "GRUCell", "LSTMCell"}:
+        return "cuBLAS"
+    return "cuDNN" if layer.startswith(("Conv", "LSTM", "GRU", "RNN")) else ""
+
+
+def _output_of_layer(machine: Machine, owner: Object, layer: str, main: Tensor | None) -> Value:
+    """Return the output of a layer for its first tensor argument."""
     where = main.device if main is not None else ""
     ndim = main.ndim if main is not None else None
-    if last in {"LSTM", "GRU", "RNN"}:
-        state: Value = Tensor(where, ndim, "float")
-        if last == "LSTM":
-            state = Sequence("tuple", [Tensor(where, ndim, "float"), Tensor(where, ndim, "float")], machine.round)
-        return Sequence("tuple", [Tensor(where, ndim, "float"), state], machine.round)
-    if last == "LSTMCell":
-        return Sequence("tuple", [Tensor(where, ndim, "float"), Tensor(where, ndim, "float")], machine.round)
-    if last == "MultiheadAttention":
-        return Sequence("tuple", [Tensor(where, ndim, "float"), Tensor(where, ndim, "float")], machine.round)
-    if last.endswith("Loss"):
+
+    def some() -> Tensor:
+        return Tensor(where, ndim, "float")
+
+    if layer in {"LSTM", "GRU", "RNN"}:
+        state: Value = Sequence("tuple", [some(), some()], machine.round) if layer == "LSTM" else some()
+        return Sequence("tuple", [some(), state], machine.round)
+    if layer in {"LSTMCell", "MultiheadAttention"}:
+        return Sequence("tuple", [some(), some()], machine.round)
+    if layer.endswith("Loss"):
         reduction = owner.kwargs.get("reduction")
         return Tensor(where, 0 if not isinstance(reduction, Host) or reduction.value != "none" else None, "float")
-    if last in {"Identity", "Flatten", "Unflatten"} and main is not None:
-        return main.view(main.ndim if last == "Identity" else None)
-    made = Tensor(
-        where, ndim + 1 if last == "Embedding" and ndim is not None else None if last == "EmbeddingBag" else ndim, "float"
-    )
+    if layer in {"Identity", "Flatten", "Unflatten"} and main is not None:
+        return main.view(main.ndim if layer == "Identity" else None)
+    more = {"Embedding": None if ndim is None else ndim + 1, "EmbeddingBag": None}
+    made = Tensor(where, more.get(layer, ndim), "float")
     if machine.inside:
         machine.born |= made.storages
     return made

@@ -130,6 +130,16 @@ def _suppressed(machine: Machine, node: ast.expr, body: Callable[[Value], int], 
     return status
 
 
+def _parametrized(name: str, args: Args, kwargs: Kwargs) -> Value:
+    """Return the module of a parametrization; the default map of an orthogonal one fails at each call of the module."""
+    owner = args[0] if args else Value()
+    way = kwargs.get("orthogonal_map")
+    householder = isinstance(way, Host) and way.value == "householder"
+    if name.endswith(".orthogonal") and isinstance(owner, Object) and not householder:
+        owner.slots["__orthogonal__"] = Value()
+    return owner
+
+
 def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value | None:
     """What a function of torch returns that is no operation on tensors; None for the rest."""
     run = _FUNCTIONS.get(name)
@@ -167,15 +177,7 @@ def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
         machine.torch.hooks.setdefault(id(args[0]), []).append(("before", Native(lambda _, __: const(None))))
         return args[0]
     if name.startswith("torch.nn.utils.parametrizations."):
-        way = kwargs.get("orthogonal_map")
-        if (
-            name.endswith(".orthogonal")
-            and args
-            and isinstance(args[0], Object)
-            and not (isinstance(way, Host) and way.value == "householder")
-        ):
-            args[0].slots["__orthogonal__"] = Value()
-        return args[0] if args else Value()
+        return _parametrized(name, args, kwargs)
     if name.startswith(
         ("torch.cuda.memory", "torch.cuda.mem_", "torch.cuda.reset_", "torch.cuda.max_", "torch.cuda.get_device")
     ):
@@ -421,22 +423,23 @@ def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs
     for prefix, run in _METHODS:
         if owner.name.startswith(prefix):
             return run(machine, owner, name, args, kwargs, node)
-    if owner.name.startswith("pathlib.") and name in {"read_text", "read_bytes", "exists", "is_file", "open", "stat"}:
-        machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
-        if machine.torch.files_change and name.startswith("read_"):
-            message = (
-                f"{quoted(node)} reads a file that other code writes between calls; the graph keeps what it said at capture"
-            )
-            return Host("str", origins=machine.origin("CG102", node, message))
-    if owner.name.startswith("pathlib.") and name.startswith("write_") and not machine.inside and machine.round:
-        machine.torch.files_change = True
-    if (owner.name.startswith("pathlib.") and name.startswith("write_")) or (
-        owner.name in {"builtins.open", "io.StringIO"} and name.startswith("write")
-    ):
+    answer = _python_method(machine, owner, name, args, kwargs, node)
+    if answer is not None:
+        return answer
+    parts = [*args, *kwargs.values()]
+    if machine.inside:
+        for each in parts:
+            machine.use(each)
+    return Value(mix(name, owner.sym, *(each.sym for each in parts)), origins_of(parts))
+
+
+def _python_method(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value | None:
+    """Return what a method of an object of Python's library returns; None for other objects."""
+    if owner.name.startswith("pathlib."):
+        return _path_method(machine, owner, name, args, kwargs, node)
+    if owner.name in {"builtins.open", "io.StringIO"} and name.startswith("write"):
         machine.report("CG108", node, f"{quoted(node)} writes at capture only, not at a replay")
         return const(None)
-    if owner.name.startswith("pathlib."):
-        return Object("builtins.open" if name == "open" else "pathlib.Path", [owner, *args], kwargs, machine.round)
     if owner.name == "logging.Logger" and name == "setLevel" and args and isinstance(args[0], External):
         owner.slots["level"] = const(args[0].name.rsplit(".", 1)[-1])
     if owner.name == "logging.Logger":
@@ -457,11 +460,23 @@ def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs
         return stdlib.of_context_variable(machine, owner, name, args, node)
     if owner.name == "types.SimpleNamespace" and name in owner.slots:
         return machine.call(owner.slots[name], args, kwargs, node)
-    parts = [*args, *kwargs.values()]
-    if machine.inside:
-        for each in parts:
-            machine.use(each)
-    return Value(mix(name, owner.sym, *(each.sym for each in parts)), origins_of(parts))
+    return None
+
+
+def _path_method(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a method of a path returns; files are read and written at capture only."""
+    if name in {"read_text", "read_bytes", "exists", "is_file", "open", "stat"}:
+        machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
+        if machine.torch.files_change and name.startswith("read_"):
+            message = (
+                f"{quoted(node)} reads a file that other code writes between calls; the graph keeps what it said at capture"
+            )
+            return Host("str", origins=machine.origin("CG102", node, message))
+    if name.startswith("write_"):
+        machine.torch.files_change |= not machine.inside and bool(machine.round)
+        machine.report("CG108", node, f"{quoted(node)} writes at capture only, not at a replay")
+        return const(None)
+    return Object("builtins.open" if name == "open" else "pathlib.Path", [owner, *args], kwargs, machine.round)
 
 
 def _super_method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
