@@ -235,7 +235,7 @@ def test_errors_as_json_has_the_documented_keys(capsys: pytest.CaptureFixture[st
 def test_a_log_of_another_field_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = _skill("errors", "ModuleNotFoundError: No module named 'numpy'", capsys=capsys)
     assert (code, out) == (1, "")
-    assert err.startswith("not a CUDA-graph error as far as this log shows; ")
+    assert err.startswith("No CUDA-graph error recognised. ")
     code, out, _ = _skill("errors", "--json", "ModuleNotFoundError: No module named 'numpy'", capsys=capsys)
     assert code == 1
     assert json.loads(out)["diagnoses"] == []

@@ -287,3 +287,13 @@ def test_repetition_does_not_change_a_verdict(index: Table) -> None:
     random.Random(1).shuffle(noise)
     text = "\n".join([*noise[:2500], CHAIN.format(line="x.item()"), *noise[2500:]])
     assert _causes(text, index)[0] == _causes(CHAIN.format(line="x.item()"), index)[0]
+
+
+def test_a_fix_has_a_line_for_each_sentence_and_only_frameworks_of_the_log(index: Table) -> None:
+    log = "RuntimeError: CUDA error: operation not permitted when stream is capturing\n  loss.item()"
+    plain = diagnosed.verdict(diagnose(log, index), STEPS, log)
+    assert "\n   more fixes:\n   - " in plain
+    assert "vLLM" not in plain
+    assert "1 more for frameworks that the log does not show" in plain
+    served = f'{log}\n  File "vllm/worker.py", line 3, in run'
+    assert "(vLLM)" in diagnosed.verdict(diagnose(served, index), STEPS, served)

@@ -110,7 +110,7 @@ def test_a_log_of_another_field_is_an_empty_answer_and_no_error() -> None:
     result = _ask(lambda client: client.call_tool("errors", {"log": "ModuleNotFoundError: No module named 'numpy'"}))
     assert not result.is_error
     assert result.structured_content["diagnoses"] == []
-    assert "not a CUDA-graph error" in result.content[0].text
+    assert "No CUDA-graph error recognised" in result.content[0].text
 
 
 def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:

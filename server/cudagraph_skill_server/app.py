@@ -251,8 +251,8 @@ def errors(
     except SkillError as error:
         raise ToolError(str(error)) from None
     data = json.loads(diagnosed.verdict_json(found, STEPS))
-    ask_again = f'{diagnosed.NOT_OURS}; {diagnosed.ASK_AGAIN}: errors(log="with CUDA graphs: WHAT HAPPENED")'
-    text = diagnosed.verdict(found, STEPS) if found.diagnoses else ask_again
+    ask_again = f'{diagnosed.NOT_OURS}. {diagnosed.ASK_AGAIN}: errors(log="with CUDA graphs: WHAT HAPPENED")'
+    text = diagnosed.verdict(found, STEPS, log) if found.diagnoses else ask_again
     return _result(text, Diagnoses(**data))
 
 

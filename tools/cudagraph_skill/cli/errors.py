@@ -42,21 +42,22 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.diagnosis.rank import diagnose
     from cudagraph_skill.paths import skill_root
 
-    found = diagnose(decoded(_log(args)), open_table(skill_root(), say))
+    text = decoded(_log(args))
+    found = diagnose(text, open_table(skill_root(), say))
     if args.json:
         print(diagnosed.verdict_json(found, next_step.steps(args)))
     elif found.diagnoses:
-        print(diagnosed.verdict(found, next_step.steps(args)))
+        print(diagnosed.verdict(found, next_step.steps(args), text))
     else:
         say(
-            f"{diagnosed.NOT_OURS}; {diagnosed.ASK_AGAIN}: {next_step.program('errors')}"
+            f"{diagnosed.NOT_OURS}. {diagnosed.ASK_AGAIN}: {next_step.program('errors')}"
             ' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"'
         )
     return 0 if found.diagnoses else 1
 
 
 def _log(args: argparse.Namespace) -> bytes:
-    """The bytes of the log, of a huge one both ends."""
+    """Return the bytes of the log; of a huge one, both ends."""
     if args.file is not None and args.log:
         raise SkillError(f"skill errors: give either --file {args.file} or the text, not both")
     if "-" in args.log and len(args.log) > 1:
@@ -79,7 +80,7 @@ def _log(args: argparse.Namespace) -> bytes:
 
 
 def _is_file(text: str) -> bool:
-    """Whether someone typed the name of a log instead of a log."""
+    """Return whether someone typed the name of a log instead of a log."""
     try:
         return Path(text).is_file()
     except (OSError, ValueError):  # too long for a name, or NULs in it
@@ -87,7 +88,7 @@ def _is_file(text: str) -> bool:
 
 
 def _ends(file: BinaryIO) -> bytes:
-    """All of a file, or its two ends where it is longer than any log that a person would paste."""
+    """Read a file, or its two ends if it is longer than any log that a person would paste."""
     head, tail = file.read(_LOG_BYTES), b""
     more = file.read(_LOG_BYTES) if len(head) == _LOG_BYTES else b""  # asking a terminal again would need a second Ctrl-D
     while more:

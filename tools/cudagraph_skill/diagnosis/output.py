@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.text import as_json
@@ -10,15 +11,20 @@ if TYPE_CHECKING:
     from cudagraph_skill.diagnosis.result import Diagnosis, Verdict
     from cudagraph_skill.text import Steps
 
-NOT_OURS = "not a CUDA-graph error as far as this log shows"
-ASK_AGAIN = "if graphs are involved, say so"
+NOT_OURS = "No CUDA-graph error recognised"
+ASK_AGAIN = "If graphs are involved, add that to the text"
 
 
-def verdict(found: Verdict, steps: Steps) -> str:
-    """Ranked causes for reading: the first in full, the others as the candidates that they are, the next command last."""
-    parts = [_first(found.diagnoses[0])]
-    others = [each for each in found.diagnoses[1:] if each.seen or found.decide]  # beside a sure one, no mere neighbours
-    parts += [_candidate(number, each) for number, each in enumerate(others, 2)]
+def verdict(found: Verdict, steps: Steps, log: str = "") -> str:
+    """Return ranked causes as text: the first in full, the others in two lines each, the next command last.
+
+    Fixes about frameworks that `log` does not show are left out.
+    """
+    parts = [_first(found.diagnoses[0], log)]
+    others = [
+        diagnosis for diagnosis in found.diagnoses[1:] if diagnosis.seen or found.decide
+    ]  # beside a sure one, no mere neighbours
+    parts += [_candidate(number, diagnosis, log) for number, diagnosis in enumerate(others, 2)]
     first, more = found.diagnoses[0], steps.explain(found.diagnoses[0].id)
     if found.where:
         parts.append(f"your code: {found.where}")
@@ -29,29 +35,58 @@ def verdict(found: Verdict, steps: Steps) -> str:
     return "\n".join([*parts, f"next: {_after(first, steps)}"])
 
 
-def _after(each: Diagnosis, steps: Steps) -> str:
-    """The one command that goes on from a diagnosis."""
-    return steps.check(each.target) if each.target else each.next or steps.explain(each.id)
+def _after(diagnosis: Diagnosis, steps: Steps) -> str:
+    """Return the command that goes on from a diagnosis."""
+    return steps.check(diagnosis.target) if diagnosis.target else diagnosis.next or steps.explain(diagnosis.id)
 
 
-def _first(each: Diagnosis) -> str:
-    lines = [f"1. {each.cause} ({each.confidence} confidence)  {'  '.join(each.see)}", f"   {each.what}"]
-    lines += [f"   seen: {place}" for place in each.seen]
-    lines += [f"   fix: {each.here}", f"   in general: {each.fix}"] if each.here else [f"   fix: {each.fix}"]
-    return "\n".join(lines)
+def _first(diagnosis: Diagnosis, log: str) -> str:
+    """Return the likeliest cause in full, with a line for each sentence of its fixes."""
+    opening = f"1. {diagnosis.cause} ({diagnosis.confidence} confidence)  {'  '.join(diagnosis.see)}"
+    lines = [opening, f"   {diagnosis.what}", *(f"   seen: {place}" for place in diagnosis.seen)]
+    fixes = _fixes(diagnosis.fix, log)
+    if diagnosis.here:
+        return "\n".join([*lines, f"   fix: {diagnosis.here}", "   more fixes:", *(f"   - {fix}" for fix in fixes)])
+    return "\n".join([*lines, f"   fix: {fixes[0]}", *(f"   - {fix}" for fix in fixes[1:])])
 
 
-def _candidate(number: int, each: Diagnosis) -> str:
-    seen = f"; {each.seen[0]}" if each.seen else ""
-    return f"{number}. {each.cause} ({each.confidence} confidence{seen})\n   fix: {each.here or _opening(each.fix)}"
+# Libraries that fixes name, by a word of a log that shows them.
+_FRAMEWORKS = {
+    "vLLM": "vllm",
+    "SGLang": "sglang",
+    "Megatron": "megatron",
+    "Transformer Engine": "transformer_engine",
+    "TensorRT-LLM": "tensorrt_llm",
+    "Lightning": "lightning",
+    "DeepSpeed": "deepspeed",
+    "diffusers": "diffusers",
+    "ComfyUI": "comfy",
+    "accelerate": "accelerate",
+    "NeMo": "nemo",
+    "verl": "verl",
+}
 
 
-def _opening(text: str) -> str:
-    """The first sentences of a fix, about two lines of them."""
-    if len(text) <= 240:
-        return text
-    end = max(text.rfind(mark, 60, 240) for mark in (". ", "; "))
-    return f"{text[: end if end > 0 else 239]} …"
+def _fixes(text: str, log: str) -> list[str]:
+    """Split a fix into sentences; those about frameworks that the log does not show are counted, unless there are no others."""
+    sentences = [sentence for sentence in re.split(r"(?<=[.;)`])(?<!e\.g\.) (?=[A-Z`])", text) if sentence]
+    kept = [sentence.rstrip(";") for sentence in sentences if _concerns(sentence, log.lower())]
+    left = len(sentences) - len(kept)
+    more = [f"{left} more for frameworks that the log does not show"] if left else []
+    return [*kept, *more] if kept else sentences or [text]
+
+
+def _concerns(sentence: str, log: str) -> bool:
+    """Return whether a sentence names no framework, or one that the log shows."""
+    named = [word for name, word in _FRAMEWORKS.items() if re.search(rf"\b{re.escape(name)}\b", sentence)]
+    return not named or any(word in log for word in named)
+
+
+def _candidate(number: int, diagnosis: Diagnosis, log: str) -> str:
+    """Return a less likely cause in two lines."""
+    seen = f"; {diagnosis.seen[0]}" if diagnosis.seen else ""
+    fix = diagnosis.here or _fixes(diagnosis.fix, log)[0]
+    return f"{number}. {diagnosis.cause} ({diagnosis.confidence} confidence{seen})\n   fix: {fix}"
 
 
 def verdict_json(found: Verdict, steps: Steps) -> str:
