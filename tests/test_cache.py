@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -269,3 +271,15 @@ def test_an_index_is_made_of_the_installed_whoosh(cache: Path) -> None:
     index.open_index(skill_root())
     assert _kept(cache).name.split("-")[2] == "whoosh"
     assert time.process_time() - start < 6  # a second; a build of the whole index once took ten
+
+
+def test_an_index_that_is_dropped_closes_its_file(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    sqlite_store.write(folder, analysis.Content([], {}, ""))
+    store = sqlite_store.open_store(folder)
+    connection = store._base
+    del store
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("select 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from array import array
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ class _Store:
     def __init__(self, folder: Path) -> None:
         path = (folder / _FILE).as_uri()
         self._base = sqlite3.connect(f"{path}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+        weakref.finalize(self, self._base.close)  # Python 3.13 warns about a connection that is collected open
         (self._count,) = self._base.execute("select count(*) from records").fetchone()
 
     def __len__(self) -> int:
