@@ -525,3 +525,17 @@ def test_refusals_need_no_template_engine(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(SkillError, match="pip install jinja2") as raised:
         render.program(Options("manual", training=True), NEWEST)
     assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("length", [2_000, 20_000])
+def test_a_full_disk_leaves_no_file(tmp_path: Path, length: int) -> None:
+    code = (
+        "import resource, signal, sys\n"
+        "from cudagraph_skill.errors import SkillError; from cudagraph_skill.scaffold import file\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try: file.save('x' * int(sys.argv[1]), 'step.py')\n"
+        "except SkillError as error: sys.exit(error.exit_code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(length)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert list(tmp_path.iterdir()) == []

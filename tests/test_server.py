@@ -65,6 +65,7 @@ def test_tools_are_read_only_and_typed() -> None:
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools()).tools}
     assert set(tools) == READING
     for tool in tools.values():
+        assert "\n  " not in tool.description
         assert tool.annotations.read_only_hint
         assert not tool.annotations.destructive_hint
         assert not tool.annotations.open_world_hint

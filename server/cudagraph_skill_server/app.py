@@ -6,6 +6,7 @@ import json
 import sys
 from difflib import get_close_matches
 from functools import cache, partial
+from inspect import getdoc
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -41,7 +42,7 @@ from cudagraph_skill_server.capturing import Spot  # noqa: TC001 - pydantic read
 from cudagraph_skill_server.wording import call, in_arguments, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cudagraph_skill.corpus.section import Section
     from mcp_types import InputRequiredResult, Tool
@@ -439,7 +440,7 @@ def _crash(error: BaseException | None) -> str:
 
 
 def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
-    """The server with all tools and resources, not yet connected to anything; it runs and writes in `allowed` folders only."""
+    """Build the server with all tools and resources; it runs and writes in `allowed` folders only."""
     root = skill_root()
     captures = capturing.Captures(python, allowed, STEPS)
     server = _Server(
@@ -450,16 +451,21 @@ def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
         log_level="WARNING",
         lifespan=captures.lifespan,
     )
-    server.tool(title="Search CUDA Graphs knowledge", annotations=_READ_ONLY)(search)
-    server.tool(title="Read a section", annotations=_READ_ONLY)(read)
-    server.tool(title="Diagnose a log", annotations=_READ_ONLY)(errors)
-    server.tool(title="Explain an error, a cause or a hazard", annotations=_READ_ONLY)(explain)
-    server.tool(title="Check source for capture hazards", annotations=_READ_ONLY)(check)
-    server.tool(title="Recommend a workflow", annotations=_READ_ONLY)(recommend)
     programs = verifying.Programs(captures, STEPS)
-    server.tool(title=verifying.TITLE, annotations=capturing.ANNOTATIONS if allowed else _READ_ONLY)(programs.scaffold)
+    writing = capturing.ANNOTATIONS if allowed else _READ_ONLY
+    tools: list[tuple[str, ToolAnnotations, Callable[..., Any]]] = [
+        ("Search CUDA Graphs knowledge", _READ_ONLY, search),
+        ("Read a section", _READ_ONLY, read),
+        ("Diagnose a log", _READ_ONLY, errors),
+        ("Explain an error, a cause or a hazard", _READ_ONLY, explain),
+        ("Check source for capture hazards", _READ_ONLY, check),
+        ("Recommend a workflow", _READ_ONLY, recommend),
+        (verifying.TITLE, writing, programs.scaffold),
+    ]
     if allowed:
-        server.tool(title=capturing.TITLE, annotations=capturing.ANNOTATIONS)(captures.run_check)
+        tools.append((capturing.TITLE, capturing.ANNOTATIONS, captures.run_check))
+    for title, effects, tool in tools:
+        server.tool(title=title, annotations=effects, description=getdoc(tool))(tool)
     for path in (root / "SKILL.md", *sorted((root / "references").glob("*.md"))):
         server.add_resource(_resource(root, path))
     return server

@@ -135,12 +135,12 @@ def _watch(args: argparse.Namespace, form: str) -> int:
         stamps = _stamps(args)
         _check(args, form)
         say("watching the named files; press Ctrl-C to stop")
-        while _stamps(args) == stamps:
+        while (now := _stamps(args)) == stamps or not now:
             time.sleep(_POLL_SECONDS)
 
 
 def _stamps(args: argparse.Namespace) -> dict[str, int]:
-    """Return the time of the last change of each file to check; an editor may be replacing one just now."""
+    """Return the time of the last change of each file to check; nothing while an editor is replacing one."""
     from cudagraph_skill.check.input.settings import Options
     from cudagraph_skill.check.input.targets import expand
 

@@ -221,6 +221,7 @@ def save(text: str, file: str, force: bool = False) -> None:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as new:
                 new.write(text)
+                new.flush()  # a full disk shows here, before the file is created
                 path.touch(exist_ok=force)  # so that one which came meanwhile is seen, and a new one has the usual rights
                 os.fchmod(new.fileno(), path.stat().st_mode & 0o7777)
             Path(name).replace(path)
