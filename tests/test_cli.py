@@ -462,6 +462,7 @@ def test_a_log_leads_to_the_static_check_of_its_frame_by_a_command_that_works(tm
     assert done.stdout.startswith("net.py:3:20: CG201 error ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "arguments", "start"),
     [

@@ -106,6 +106,7 @@ def test_a_result_that_changes_later_was_sampled_before() -> None:
     assert [each.results[0].tolist() for each in log] == [[1, 1], [2, 2]]
 
 
+@pytest.mark.slow
 def test_recording_does_not_import_dynamo() -> None:
     code = (
         "import sys, torch\n"

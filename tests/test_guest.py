@@ -275,6 +275,7 @@ def test_memory_above_the_bound_ends_a_trial(trials: Trials) -> None:
     assert ended.ended["detail"].endswith(" of 1.00 GiB")
 
 
+@pytest.mark.slow
 def test_memory_that_a_fork_shares_counts_once(trials: Trials) -> None:
     prepare = "global kept\nkept = b'x' * (700 << 20)"
     assert trials.ask("time.sleep(0.5)", prepare, memory=1200 << 20).ended["how"] == "done"

@@ -124,6 +124,7 @@ def test_the_releases_of_these_tests_reach_from_the_oldest_to_the_newest() -> No
     assert (versions.choose(RELEASES[0], {}), versions.choose(RELEASES[-1], {})) == (OLDEST, NEWEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
 def test_programs_are_python_3_10_and_leave_no_trace_of_the_template(releases: list[str], tmp_path: Path) -> None:
     release = releases[0].removeprefix("torch==")

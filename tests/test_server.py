@@ -205,6 +205,7 @@ def test_first_calls_that_come_together_build_one_index(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["-m", "cudagraph_skill", "serve"], [str(ROOT / "server" / "serve.py")]])
 def test_a_real_process_answers_over_stdio(command: list[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}
