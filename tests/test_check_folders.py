@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill.check import Options, check_paths, check_text, parallel, paths
-from cudagraph_skill.check.interpreter import machine
+from cudagraph_skill.check.interpreter import statements
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_a_mistake_of_ours_costs_one_function(error: Exception, monkeypatch: pyt
     def fails(*_: object) -> int:
         raise error
 
-    monkeypatch.setitem(machine._STATEMENTS, __import__("ast").Delete, fails)
+    monkeypatch.setitem(statements.STATEMENTS, __import__("ast").Delete, fails)
     text = f"{STEP}def worse(x: torch.Tensor):\n    del x\n{STEP.replace('step', 'last')}"
     report = check_text(text, "train.py", None, EVERY)
     assert [each.line for each in report.findings] == [3, 8]

@@ -238,7 +238,7 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
 
 def _loaded(reader: Reader) -> None:
     """Run the top level of the file, once for all functions of it; what was read of a very large one stays."""
-    from cudagraph_skill.check.interpreter.machine import Exhausted  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.frames import Exhausted  # noqa: PLC0415 - not for a file that captures nothing
 
     with suppress(Exhausted, RecursionError):
         reader.machine.load(reader.project.main)

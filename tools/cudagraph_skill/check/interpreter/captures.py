@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.findings import Edit, Region
-from cudagraph_skill.check.interpreter.machine import Exhausted, Frame, Machine
+from cudagraph_skill.check.interpreter.frames import Exhausted, Frame
+from cudagraph_skill.check.interpreter.machine import Machine
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Class,

@@ -6,7 +6,11 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.attributes import Super, attribute, set_attribute
+from cudagraph_skill.check.interpreter.items import items_of, known_items, picked, sample_item
+from cudagraph_skill.check.interpreter.iteration import run_generator
+from cudagraph_skill.check.interpreter.operators import binary
+from cudagraph_skill.check.interpreter.truth import truth_of
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Bound,
@@ -102,7 +106,7 @@ def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         return number()
     found = args[0]
     if isinstance(found, Sequence):
-        items = expressions.held(machine, found, node)
+        items = known_items(machine, found, node)
         slot = (id(found), "items")
         if slot in machine.read_slots:
             message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"
@@ -116,10 +120,10 @@ def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         method = found.cls.find("__len__")
         if method:
             return machine.call(Bound(found, method[1]), [], {}, node)
-        items = expressions.items(machine, found, node)
+        items = items_of(machine, found, node)
         return number(mix("len", found.sym)) if items is None else const(len(items))
     if isinstance(found, Object):
-        items = expressions.items(machine, found, node)
+        items = items_of(machine, found, node)
         return number(mix("len", found.sym)) if items is None else const(len(items))
     if isinstance(found, Tensor):
         return const(found.first) if found.first is not None else Host("number", sym=mix("len", min(found.storages)))
@@ -152,9 +156,9 @@ def _enumerate(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> V
     if not args:
         return Value()
     start = args[1] if len(args) > 1 else kwargs.get("start", const(0))
-    items = expressions.items(machine, args[0], node)
+    items = items_of(machine, args[0], node)
     if items is None:
-        pair = Sequence("tuple", [number(mix("place", id(node))), expressions.item_of(machine, args[0], node)], machine.round)
+        pair = Sequence("tuple", [number(mix("place", id(node))), sample_item(machine, args[0], node)], machine.round)
         return Sequence("iterator", None, machine.round, pair)
     first = start.value if isinstance(start, Host) and isinstance(start.value, int) else 0
     pairs: Args = [Sequence("tuple", [const(first + place), each], machine.round) for place, each in enumerate(items)]
@@ -163,45 +167,45 @@ def _enumerate(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> V
 
 def zip_items(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     """Return what `zip` yields: rows where all columns are known."""
-    columns = [expressions.items(machine, each, node) for each in args]
+    columns = [items_of(machine, each, node) for each in args]
     if columns and all(column is not None for column in columns):
         rows: Args = [
             Sequence("tuple", list(row), machine.round) for row in zip(*(column or [] for column in columns), strict=False)
         ]
         return Sequence("iterator", rows, machine.round)
-    each_item = [expressions.item_of(machine, each, node) for each in args]
+    each_item = [sample_item(machine, each, node) for each in args]
     return Sequence("iterator", None, machine.round, Sequence("tuple", each_item, machine.round))
 
 
 def _map(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if len(args) < 2:
         return Value()
-    columns = [expressions.items(machine, each, node) for each in args[1:]]
+    columns = [items_of(machine, each, node) for each in args[1:]]
     if all(column is not None for column in columns):
         rows = zip(*(column or [] for column in columns), strict=False)
         return Sequence("iterator", [machine.call(args[0], list(row), {}, node) for row in rows], machine.round)
-    one = machine.call(args[0], [expressions.item_of(machine, each, node) for each in args[1:]], {}, node)
+    one = machine.call(args[0], [sample_item(machine, each, node) for each in args[1:]], {}, node)
     return Sequence("iterator", None, machine.round, one)
 
 
 def _filter(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if len(args) < 2:
         return Value()
-    one = expressions.item_of(machine, args[1], node)
+    one = sample_item(machine, args[1], node)
     tested = one if is_none(args[0]) else machine.call(args[0], [one], {}, node)
-    expressions.truth(machine, tested, node)
+    truth_of(machine, tested, node)
     return Sequence("iterator", None, machine.round, one)
 
 
 def _sum(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
-    items = expressions.items(machine, args[0], node)
-    each = items or [expressions.item_of(machine, args[0], node)]
+    items = items_of(machine, args[0], node)
+    each = items or [sample_item(machine, args[0], node)]
     if any(isinstance(one, Tensor) for one in each):
         total: Value = const(0)
         for item in each:
-            total = expressions.binary(machine, ast.Add, total, item, node)
+            total = binary(machine, ast.Add, total, item, node)
         return total
     if items is not None and all(isinstance(one, Host) and one.known and isinstance(one.value, (int, float)) for one in items):
         return const(sum(one.value for one in items if isinstance(one, Host)), origins_of(items))  # type: ignore[misc]
@@ -211,7 +215,7 @@ def _sum(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
 def _extreme(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
-    each = args if len(args) > 1 else expressions.items(machine, args[0], node) or [expressions.item_of(machine, args[0], node)]
+    each = args if len(args) > 1 else items_of(machine, args[0], node) or [sample_item(machine, args[0], node)]
     compared = [machine.call(kwargs["key"], [one], {}, node) for one in each] if "key" in kwargs else each
     if any(isinstance(one, Tensor) and one.on_gpu for one in compared) and (len(compared) > 1 or len(args) == 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
@@ -228,8 +232,8 @@ def _extreme(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Val
 def _sorted(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
-    items = expressions.items(machine, args[0], node)
-    each = items or [expressions.item_of(machine, args[0], node)]
+    items = items_of(machine, args[0], node)
+    each = items or [sample_item(machine, args[0], node)]
     compared = [machine.call(kwargs["key"], [one], {}, node) for one in each] if "key" in kwargs else each
     if any(isinstance(one, Tensor) and one.on_gpu for one in compared) and (items is None or len(items) > 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
@@ -244,12 +248,12 @@ def _sorted(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Valu
 def _any(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
-    items = expressions.items(machine, args[0], node)
-    each = items if items is not None else [expressions.item_of(machine, args[0], node)]
+    items = items_of(machine, args[0], node)
+    each = items if items is not None else [sample_item(machine, args[0], node)]
     if any(isinstance(one, Tensor) and one.on_gpu for one in each):
         machine.report("CG206", node, f"{quoted(node)} asks for the truth of GPU tensors on the host")
         return Host("bool")
-    truths = [expressions.truth(machine, one, node)[0] for one in each]
+    truths = [truth_of(machine, one, node)[0] for one in each]
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "any"
     if items is not None and None not in truths:
         return const(any(truths) if name == "any" else all(truths), origins_of(each))
@@ -348,19 +352,19 @@ def _getattr(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Val
     if not isinstance(name, Host) or not isinstance(name.value, str):
         if isinstance(owner, Instance):
             options: Args = [each for each in owner.slots.values() if isinstance(each, (Tensor, Instance, Object))]
-            return expressions.chosen(machine, joined(options, machine.round) or Value(), name)
+            return picked(machine, joined(options, machine.round) or Value(), name)
         return Value(mix("getattr", owner.sym, name.sym), name.origins)
     missing = _hasattr(machine, args, kwargs, node)
     if len(args) > 2 and isinstance(missing, Host) and missing.value is False:
         return args[2]
-    found = expressions.attribute(machine, owner, name.value, node)
-    return expressions.chosen(machine, found, name)
+    found = attribute(machine, owner, name.value, node)
+    return picked(machine, found, name)
 
 
 def _setattr(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if len(args) == 3 and isinstance(args[1], Host) and isinstance(args[1].value, str):
         target = ast.copy_location(ast.Attribute(ast.Name("_", ast.Load()), args[1].value, ast.Store()), node)
-        expressions.set_attribute(machine, target, args[0], args[2])
+        set_attribute(machine, target, args[0], args[2])
     return const(None)
 
 
@@ -405,7 +409,7 @@ def _next(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         method = source.cls.find("__next__")
         if method:
             return machine.call(Bound(source, method[1]), [], {}, node)
-    return expressions.item_of(machine, source, node)
+    return sample_item(machine, source, node)
 
 
 def advanced(machine: Machine, source: Object, node: ast.AST) -> Value:
@@ -424,13 +428,13 @@ def advanced(machine: Machine, source: Object, node: ast.AST) -> Value:
                 yielded.append(found)
                 return 0
 
-            machine.run_generator(source, keep)
+            run_generator(machine, source, keep)
         return yielded[min(count, len(yielded) - 1)] if yielded else Value()
     inner = source.args[0] if source.args else Value()
-    items = expressions.items(machine, inner, node)
+    items = items_of(machine, inner, node)
     if items:
         return items[count % len(items)]
-    return expressions.item_of(machine, inner, node)
+    return sample_item(machine, inner, node)
 
 
 def _open(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -450,7 +454,7 @@ def _type(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
 
 def _super(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
     del machine
-    return expressions.Super(args[0], args[1]) if len(args) == 2 and isinstance(args[0], Class) else Value()
+    return Super(args[0], args[1]) if len(args) == 2 and isinstance(args[0], Class) else Value()
 
 
 def _slice(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.items import items_of, key_of, known_items, picked, sample_item
 from cudagraph_skill.check.interpreter.values import (
     External,
     Host,
@@ -46,9 +46,9 @@ def container(kind: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
         del kwargs
         if not args:
             return Sequence(kind, [], machine.round)
-        items = expressions.items(machine, args[0], node)
+        items = items_of(machine, args[0], node)
         if items is None:
-            made = Sequence(kind, None, machine.round, expressions.item_of(machine, args[0], node))
+            made = Sequence(kind, None, machine.round, sample_item(machine, args[0], node))
             made.origins = args[0].origins
             return made
         return Sequence(kind, list(reversed(items)) if kind == "reversed" else items, machine.round)
@@ -63,9 +63,9 @@ def make_dict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
         made.slots.update(args[0].slots)
         made.rest = args[0].rest
     elif args:
-        for pair in expressions.items(machine, args[0], node) or [expressions.item_of(machine, args[0], node)]:
-            parts = expressions.items(machine, pair, node, 2)
-            key = expressions.key_of(parts[0]) if parts else None
+        for pair in items_of(machine, args[0], node) or [sample_item(machine, args[0], node)]:
+            parts = items_of(machine, pair, node, 2)
+            key = key_of(parts[0]) if parts else None
             if parts is None or len(parts) < 2 or key is None:
                 made.rest = parts[1] if parts and len(parts) > 1 else Value()
             else:
@@ -103,10 +103,10 @@ def copy_of(machine: Machine, found: Value, depth: int = 4) -> Value:
 
 def chain(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     """Return the items of several iterables as one iterator."""
-    columns = [expressions.items(machine, each, node) for each in args]
+    columns = [items_of(machine, each, node) for each in args]
     if all(column is not None for column in columns):
         return Sequence("iterator", [each for column in columns for each in column or []], machine.round)
-    rest = joined([expressions.item_of(machine, each, node) for each in args], machine.round)
+    rest = joined([sample_item(machine, each, node) for each in args], machine.round)
     return Sequence("iterator", None, machine.round, rest)
 
 
@@ -141,13 +141,11 @@ def sequence_method(machine: Machine, owner: Sequence, name: str, args: Args, no
             machine.write_items(owner, None, joined([*owner.each()[-2:], new], machine.round), node)
         return const(None)
     if name in {"extend", "update", "extendleft"}:
-        items = expressions.items(machine, given, node)
+        items = items_of(machine, given, node)
         if known is not None and items is not None:
             machine.write_items(owner, [*known, *items], None, node)
         else:
-            machine.write_items(
-                owner, None, joined([*owner.each(), expressions.item_of(machine, given, node)], machine.round), node
-            )
+            machine.write_items(owner, None, joined([*owner.each(), sample_item(machine, given, node)], machine.round), node)
         return const(None)
     if name in {"pop", "popleft", "remove", "clear", "discard"}:
         return _removed(machine, owner, name, args, node)
@@ -173,7 +171,7 @@ def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast
             machine.emptied.add((id(owner), "items"))
         machine.write_items(owner, [], None, node)
         return const(None)
-    items = expressions.held(machine, owner, node)
+    items = known_items(machine, owner, node)
     if items and name in {"pop", "popleft"}:
         place = args[0].value if args and isinstance(args[0], Host) and isinstance(args[0].value, int) else -1
         place = 0 if name == "popleft" else place
@@ -182,7 +180,7 @@ def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast
             found = left.pop(place)
             machine.write_items(owner, left, None, node)
             return found
-    return expressions.item_of(machine, owner, node)
+    return sample_item(machine, owner, node)
 
 
 def mapping_method(machine: Machine, owner: Mapping, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -210,15 +208,15 @@ def mapping_method(machine: Machine, owner: Mapping, name: str, args: Args, kwar
 def _item_or_default(machine: Machine, owner: Mapping, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what `get`, `pop` and `setdefault` return: the item of a known key, else the default or any item."""
     given = args[0] if args else Value()
-    key = expressions.key_of(given)
+    key = key_of(given)
     if key is not None and key in owner.slots:
         item = machine.read(owner, key, owner.slots[key], node)
         if name == "pop":
             machine.journal.append((owner.slots, key, owner.slots.pop(key)))
-        return expressions.chosen(machine, item, given)
+        return picked(machine, item, given)
     default = args[1] if len(args) > 1 else kwargs.get("default", const(None))
     if key is None or owner.rest is not None:
-        return expressions.chosen(machine, joined([*owner.each(), default], machine.round) or Value(), given)
+        return picked(machine, joined([*owner.each(), default], machine.round) or Value(), given)
     if name == "setdefault":
         machine.write(owner, key, default, node)
     return default

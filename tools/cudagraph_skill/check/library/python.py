@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.attributes import Later
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Bound,
@@ -120,7 +120,7 @@ def bind_arguments(machine: Machine, function: Function, args: Args, kwargs: Kwa
 def complete(machine: Machine, cls: Class) -> None:
     """Look up base classes that were named in a module of which only the outline was read."""
     for place, base in enumerate(cls.bases):
-        found = base.resolve(machine) if isinstance(base, expressions.Later) else base
+        found = base.resolve(machine) if isinstance(base, Later) else base
         cls.bases[place] = found
         if isinstance(found, Class) and found is not cls and found not in cls.bases[:place]:
             complete(machine, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.items import items_of, sample_item
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Array,
@@ -98,7 +98,7 @@ def drawn(machine: Machine, hazard: str, how: str, args: Args, node: ast.AST) ->
         return const(None)
     origins = machine.origin(hazard, node, f"{quoted(node)} draws a random number on the host: once, at capture")
     if how in {"choice", "choices", "sample", "shuffle", "permutation"} and args:
-        picked = expressions.item_of(machine, args[0], node)
+        picked = sample_item(machine, args[0], node)
         if not isinstance(picked, (Host, Array)) and type(picked) is not Value:
             machine.emit(origins)
         if how == "shuffle":
@@ -168,8 +168,8 @@ def _cache(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value
 def _reduce(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if len(args) < 2:
         return Value()
-    items = expressions.items(machine, args[1], node)
-    rest = (items or [expressions.item_of(machine, args[1], node)] * 2)[:12]
+    items = items_of(machine, args[1], node)
+    rest = (items or [sample_item(machine, args[1], node)] * 2)[:12]
     result = args[2] if len(args) > 2 else rest.pop(0) if rest else Value()
     for each in rest:
         result = machine.call(args[0], [result, each], {}, node)
@@ -188,7 +188,7 @@ def _copied(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
 def _islice(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if any(isinstance(each, Tensor) and each.on_gpu for each in args[1:]):
         machine.report("CG207", node, f"{quoted(node)} needs the value of a GPU tensor as a count")
-    return Sequence("iterator", None, machine.round, expressions.item_of(machine, args[0], node) if args else None)
+    return Sequence("iterator", None, machine.round, sample_item(machine, args[0], node) if args else None)
 
 
 def _repeat(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.values import (
     Host,
     Instance,
@@ -40,7 +40,7 @@ def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, n
     if own is not None:
         result = machine.call(own, args, kwargs, node)
     elif found:
-        result = machine.call(expressions.bound(machine, found[1], owner), args, kwargs, node)
+        result = machine.call(bind_member(machine, found[1], owner), args, kwargs, node)
     elif base := next(
         (each for each in owner.cls.libraries() if each.startswith("torch.nn.") and each != "torch.nn.Module"), ""
     ):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter import expressions
+from cudagraph_skill.check.interpreter.items import item_at, items_of, key_of, sample_item
+from cudagraph_skill.check.interpreter.iteration import run_generator
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Class,
@@ -309,7 +310,7 @@ def module_attribute(machine: Machine, owner: Instance, name: str, node: ast.AST
 def module_item(machine: Machine, owner: Instance, index: Value, node: ast.AST) -> Value:
     """What `object[index]` is for a user's object that inherits from a container."""
     if "[]" in owner.slots:
-        return expressions.item(machine, owner.slots["[]"], index, node)
+        return item_at(machine, owner.slots["[]"], index, node)
     return Value(mix("item", owner.sym, index.sym), index.origins)
 
 
@@ -317,9 +318,9 @@ def object_item(machine: Machine, owner: Object, index: Value, node: ast.AST) ->
     """What `object[index]` is for a library's object."""
     inner = modules.container_items(machine, owner)
     if inner is not None:
-        if isinstance(inner, Mapping) and expressions.key_of(index) is None and isinstance(index, Tensor) and index.on_gpu:
+        if isinstance(inner, Mapping) and key_of(index) is None and isinstance(index, Tensor) and index.on_gpu:
             machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as a Python index")
-        return expressions.item(machine, inner, index, node)
+        return item_at(machine, inner, index, node)
     if owner.name.startswith("os.environ"):
         machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
         return Host("str")
@@ -331,7 +332,7 @@ def object_items(machine: Machine, owner: Value, node: ast.AST, count: int | Non
     if isinstance(owner, Object):
         inner = modules.container_items(machine, owner)
         if inner is not None:
-            return expressions.items(machine, inner, node, count)
+            return items_of(machine, inner, node, count)
         if owner.name == "generator":
             found: Args = []
 
@@ -339,24 +340,24 @@ def object_items(machine: Machine, owner: Value, node: ast.AST, count: int | Non
                 found.append(each)
                 return 0
 
-            machine.run_generator(owner, keep)
+            run_generator(machine, owner, keep)
             return found
         if owner.name in {"builtins.iter", "itertools.cycle"} and machine.inside and owner.made < machine.round:
             machine.report(
                 "CG105", node, f"{quoted(node)} advances an iterator at capture only; every replay repeats what it gave then"
             )
         if owner.name == "builtins.iter" and owner.args:
-            return expressions.items(machine, owner.args[0], node, count)
+            return items_of(machine, owner.args[0], node, count)
         return None
     if isinstance(owner, Instance):
         if "[]" in owner.slots:
-            return expressions.items(machine, owner.slots["[]"], node, count)
+            return items_of(machine, owner.slots["[]"], node, count)
         if any(name.endswith("NamedTuple") for name in owner.cls.libraries()):
             return list(owner.slots.values())
         method = owner.cls.find("__iter__")
         if method:
             made = machine.call(Bound(owner, method[1]), [], {}, node)
-            return expressions.items(machine, made, node, count) if made is not owner else None
+            return items_of(machine, made, node, count) if made is not owner else None
     return None
 
 
@@ -370,7 +371,7 @@ def any_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
         and (inner := modules.container_items(machine, owner)) is not None
         and isinstance(inner, Sequence)
     ):
-        return expressions.item_of(machine, inner, node)
+        return sample_item(machine, inner, node)
     return Value(mix("each", owner.sym))
 
 

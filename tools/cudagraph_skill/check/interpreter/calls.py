@@ -1,0 +1,186 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.check.interpreter.attributes import Later, bind_member
+from cudagraph_skill.check.interpreter.frames import NEXT, Frame
+from cudagraph_skill.check.interpreter.values import (
+    Bound,
+    Choice,
+    Class,
+    External,
+    Function,
+    Instance,
+    Method,
+    Native,
+    Object,
+    Partial,
+    Scope,
+    Value,
+    const,
+    fingerprint,
+    joined,
+    outline,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+_DEPTH, _SAME = 36, 2  # calls within each other, calls of one function within itself
+
+
+def _call_function(
+    machine: Machine, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, yielded: Any = None
+) -> Value:
+    if not machine.inside and not isinstance(function.node, ast.Lambda):
+        machine.observed[function.node] = (args, kwargs)
+    if "contextmanager" in function.marks or machine.library.yields(function.node):
+        how = "contextmanager" if "contextmanager" in function.marks else "generator"
+        return Object(how, [function, *args], kwargs, machine.round)
+    if function.memo is not None:
+        key = (tuple(map(fingerprint, args)), tuple((name, fingerprint(value)) for name, value in kwargs.items()))
+        if key not in function.memo:
+            function.memo[key] = run(machine, function, args, kwargs, node, None)
+        return function.memo[key]
+    return run(machine, function, args, kwargs, node, yielded)
+
+
+def run(
+    machine: Machine,
+    function: Function,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    node: ast.AST | None,
+    yielded: Callable[[Value], int] | None,
+) -> Value:
+    """Follow a call into a function of the user's."""
+    summary = (function.node, machine.round)
+    if machine.summaries is not None and summary in machine.summaries and yielded is None:
+        return machine.summaries[summary]
+    result = _follow(machine, function, args, kwargs, node, yielded)
+    if machine.summaries is not None:
+        machine.summaries[summary] = result
+    return result
+
+
+def _follow(
+    machine: Machine,
+    function: Function,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    node: ast.AST | None,
+    yielded: Callable[[Value], int] | None,
+) -> Value:
+    if len(machine.frames) > _DEPTH or _recurs(machine, function, [*args, *kwargs.values()], node):
+        return Value()
+    scope = Scope(machine.round, function.scope, function.scope.global_scope)
+    frame = Frame(function.module, scope, function.name, node)
+    frame.cls = function.owner
+    frame.receiver = args[0] if args else None
+    frame.node, frame.given = function.node, [*args, *kwargs.values()]
+    frame.on_yield = yielded
+    machine.library.bind_arguments(machine, function, args, kwargs, scope)
+    if machine.varying is not None and machine.varying[0] is function.node:
+        scope.varying = machine.varying[1]
+    machine.frames.append(frame)
+    quiet = "no_grad" in function.marks
+    machine.torch.no_grad += quiet
+    try:
+        if isinstance(function.node, ast.Lambda):
+            return machine.value(function.node.body)
+        status = machine.block(function.node.body)
+        if machine.leaving is not None:
+            machine.leaving(frame)
+    finally:
+        machine.frames.pop()
+        machine.torch.no_grad -= quiet
+    results = frame.returned
+    if status == NEXT:
+        results = [*results, const(None)]
+    return joined(results, machine.round) or Value()
+
+
+def _recurs(machine: Machine, function: Function, given: list[Value], node: ast.AST | None) -> bool:
+    """Whether a call within itself is followed far enough: from this place, or with arguments of which no more is known."""
+    if sum(frame.scope.outer is function.scope and frame.call is node for frame in machine.frames) > _SAME:
+        return True
+    within = [frame.given for frame in machine.frames if frame.node is function.node]
+    return len(within) >= _SAME and list(map(_known_of, within)).count(_known_of(given)) >= _SAME
+
+
+def _call_bound(machine: Machine, bound: Bound, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    return machine.call(bound.function, [bound.receiver, *args], kwargs, node)
+
+
+def _call_partial(machine: Machine, partial: Partial, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    if partial.how:
+        return machine.library.call_wrapped(machine, partial, args, kwargs, node)
+    return machine.call(partial.function, [*partial.args, *args], {**partial.kwargs, **kwargs}, node)
+
+
+def _call_choice(machine: Machine, choice: Choice, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    machine.sink(choice)
+    results = []
+    for option in choice.options:
+        machine.quiet += isinstance(option, Object)  # which of several layers it is, is not known
+        results.append(machine.call(option, args, kwargs, node))
+        machine.quiet -= isinstance(option, Object)
+    return joined(results, machine.round) or Value()
+
+
+def _call_native(_: Machine, native: Native, args: list[Value], kwargs: dict[str, Value], __: ast.AST) -> Value:
+    return native.run(args, kwargs)
+
+
+def _call_class(machine: Machine, cls: Class, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    return machine.library.instantiate(machine, cls, args, kwargs, node)
+
+
+def _call_instance(machine: Machine, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    found = instance.cls.find("__call__")
+    if found:
+        return machine.call(bind_member(machine, found[1], instance), args, kwargs, node)
+    return machine.library.call_module(machine, instance, args, kwargs, node)
+
+
+def _call_external(machine: Machine, external: External, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    return machine.library.call(machine, external.name, args, kwargs, node)
+
+
+def _call_method(machine: Machine, method: Method, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    return machine.library.call_method(machine, method.receiver, method.name, args, kwargs, node)
+
+
+def _call_object(machine: Machine, made: Object, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    return machine.library.call_object(machine, made, args, kwargs, node)
+
+
+def _call_later(machine: Machine, later: Later, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    function = later.resolve(machine)
+    # While only outlines are read, what a module exports may not be known yet.
+    return Value() if isinstance(function, Later) else machine.call(function, args, kwargs, node)
+
+
+def _known_of(given: list[Value]) -> list[object]:
+    """What is known of arguments: which objects of the user's, and what kind of other values."""
+    return [each if isinstance(each, Instance) else outline(each) for each in given]
+
+
+CALLS: dict[type, Callable[..., Value]] = {
+    Function: _call_function,
+    Bound: _call_bound,
+    Partial: _call_partial,
+    Choice: _call_choice,
+    Native: _call_native,
+    Class: _call_class,
+    Instance: _call_instance,
+    External: _call_external,
+    Method: _call_method,
+    Object: _call_object,
+    Later: _call_later,
+}

@@ -1,0 +1,73 @@
+"""Keep the calls that are being followed, and say where in the source one stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.input.modules import Module
+    from cudagraph_skill.check.interpreter.values import Class, Scope, Value
+
+NEXT, CONTINUE, BREAK, RETURN, RAISE = range(5)  # how a statement leaves its block
+_SHOWN = 6  # innermost calls that a finding lists
+
+Site = tuple[str, int, int]  # path, line and column
+
+
+class Exhausted(Exception):  # noqa: N818 - a signal, not an error
+    """The code is larger than the budget; its argument is whether captured code was being read."""
+
+
+class Frame:
+    """One call that is being followed."""
+
+    __slots__ = ("call", "catch", "cls", "function", "given", "module", "node", "on_yield", "receiver", "returned", "scope")
+
+    def __init__(self, module: Module, scope: Scope, function: str, call: ast.AST | None = None) -> None:
+        self.module = module
+        self.scope = scope
+        self.function = function
+        self.call = call  # the call expression; the tree for a module, the definition for a class body
+        self.returned: list[Value] = []
+        self.on_yield: Callable[[Value], int] | None = None
+        # What a bare `super()` needs: the class that holds the method, and its first argument.
+        self.cls: Class | None = None
+        self.receiver: Value | None = None
+        # What tells a call within itself from a call that gets somewhere: the function, and its arguments.
+        self.node: ast.AST | None = None
+        self.given: list[Value] = []
+        self.catch = False  # inside a try that catches
+
+
+class Frames:
+    """The calls that are being followed, outermost first."""
+
+    def __init__(self, main_path: str) -> None:
+        self.main_path = main_path
+        self.frames: list[Frame] = []
+        self.named = False  # the outermost call is the captured function itself
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost call."""
+        return self.frames[-1]
+
+    def site(self, node: ast.AST) -> Site:
+        """Return path, line and column of a piece of code that is being followed."""
+        # Between calls nothing is followed: what a hook then reports stands in the file that was named.
+        path = self.frames[-1].module.path if self.frames else self.main_path
+        # A module has no line, and editors count columns from 1.
+        return path, getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+
+    def via(self) -> tuple[str, ...]:
+        """Return the calls that lead here, outermost first."""
+        steps = []
+        for caller, callee in zip(self.frames, self.frames[1:], strict=False):
+            # The call of a captured function that was named is made up: no line of the user's makes it.
+            made_up = self.named and caller is self.frames[0]
+            if callee.call is not None and callee.function != "<module>" and not made_up:
+                steps.append(f"{caller.module.path}:{getattr(callee.call, 'lineno', 0)} in {caller.function}")
+        return tuple(steps[-_SHOWN:])

@@ -1,0 +1,69 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.interpreter.calls import run
+from cudagraph_skill.check.interpreter.frames import BREAK, NEXT, RAISE, RETURN
+from cudagraph_skill.check.interpreter.items import items_of, sample_item, walks_rows
+from cudagraph_skill.check.interpreter.values import Function, Object, Value, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+TURNS = 12  # turns of a loop that are followed
+
+
+def iterate(machine: Machine, source: Value, node: ast.AST, turn: Callable[[Value], int]) -> bool:
+    """Run `turn` for the items of `source`; whether it ended early for certain."""
+    if isinstance(source, Object) and source.name == "generator":
+        return _generate(machine, source, turn)
+    items = items_of(machine, source, node)
+    known = items is not None
+    origins = source.origins
+    if items is None:
+        item = sample_item(machine, source, node)
+        items = [item, item]
+    before = machine.gpu_calls
+    churns = machine.inside and walks_rows(source) and not isinstance(node, ast.Tuple)
+    for item in items[:TURNS]:
+        status = machine.under(origins, lambda item=item: turn(item), node)  # type: ignore[misc]
+        if status in {BREAK, RETURN, RAISE}:
+            return known
+    if churns and machine.gpu_calls - before >= 2:
+        machine.report("CG504", node, f"this loop launches its kernels anew for each row of {quoted(node)}")
+    return False
+
+
+def _generate(machine: Machine, generator: Object, turn: Callable[[Value], int]) -> bool:
+    stopped = False
+
+    def yielded(value: Value) -> int:
+        nonlocal stopped
+        if not stopped:
+            stopped = turn(value) in {BREAK, RETURN, RAISE}
+        return NEXT
+
+    run_generator(machine, generator, yielded)
+    return stopped
+
+
+def run_generator(machine: Machine, generator: Object, on_yield: Callable[[Value], int]) -> None:
+    """Run the body of a generator function; its frame is left for the consumer's while it has yielded."""
+    function = generator.args[0]
+    depth = len(machine.frames)
+
+    def yielded(value: Value) -> int:
+        inner = machine.frames[depth:]
+        del machine.frames[depth:]
+        try:
+            return on_yield(value)
+        finally:
+            machine.frames[depth:] = inner
+
+    if isinstance(function, Function):
+        run(machine, function, list(generator.args[1:]), dict(generator.kwargs), None, yielded)

@@ -1,0 +1,126 @@
+"""Collect findings: at once, or when GPU work turns out to depend on a value that changes from call to call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudagraph_skill.check.findings import Edit, Finding
+from cudagraph_skill.check.interpreter.frames import Frames
+from cudagraph_skill.check.interpreter.values import NONE, Object, Origin, Origins, Value, origins_of
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+Slot = tuple[int, Any]  # the id of a holder, and the name, key or index in it
+
+# A guard for captures, and a rank: reported where a change of state, or a collective, depends on one.
+_REPORTED_ELSEWHERE = {"CG115", "CG706"}
+
+
+class Write(NamedTuple):
+    """A write to a slot that outlives the call: in which round, where, and whether captured code did it."""
+
+    round: int
+    path: str
+    line: int
+    column: int
+    inside: bool
+    via: tuple[str, ...]
+
+
+class Reports(Frames):
+    """The findings of the round that reports, and what decides whether code that runs now may add one."""
+
+    def __init__(self, main_path: str) -> None:
+        super().__init__(main_path)
+        self.findings: dict[tuple[str, int, str], Finding] = {}
+        self.inside = False  # in captured code, not in what runs between calls
+        self.reporting = False
+        self.quiet = 0  # in code that this capture would not reach
+        self.control: list[tuple[Origins, ast.AST | None, int]] = []  # what decides that this code runs, where, how quietly
+        self.writes: dict[Slot, list[Write]] = {}
+        self.sunk: set[Slot] = set()  # slots on which GPU work depends
+
+    def report(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None) -> None:
+        """Add a finding at `node`, unless this round does not report."""
+        if self.reporting and not self.quiet and self.inside:
+            self.add(hazard, *self.site(node), message, self.via(), edit)
+
+    def report_at(self, hazard: str, made: Object, message: str, edit: Edit | None = None) -> None:
+        """Add a finding where an object was made: that is where the user changes its options."""
+        if self.reporting and not self.quiet and self.inside and made.site is not None:
+            self.add(hazard, *made.site, message, (), edit)
+
+    def add(
+        self, hazard: str, path: str, line: int, column: int, message: str, via: tuple[str, ...], edit: Edit | None = None
+    ) -> None:
+        """Add a finding, the first for its line and hazard."""
+        # Text with a GPU tensor in it fails the capture (CG204): that it is printed only once does not matter then.
+        if hazard == "CG108" and (path, line, "CG204") in self.findings:
+            return
+        # Loops and repeated calls come to the same line again: the first message stays.
+        if (path, line, hazard) not in self.findings:
+            self.findings[path, line, hazard] = Finding(path, line, column, hazard, message, via, edit)
+
+    def origin(self, hazard: str, node: ast.AST, message: str, slot: Slot | None = None) -> Origins:
+        """Return a mark for a value that changes at every call, set at `node`; nothing outside captured code."""
+        if not self.inside or not self.frames:
+            return NONE
+        return frozenset((Origin(hazard, *self.site(node), message, self.via(), slot),))
+
+    def sink(self, *values: Value, node: ast.AST | None = None) -> None:
+        """Report what makes these values change: GPU work at `node` depends on them."""
+        self.emit(origins_of(values), node)
+        # The work also depends on every changing condition that it stands under.
+        for origins, where, quiet in self.control:
+            if not quiet:
+                self.emit(origins, where, decided=True)
+
+    def emit(self, origins: Origins, node: ast.AST | None = None, *, decided: bool = False) -> None:
+        """Report the places that make a frozen value change; an argument, where it is used."""
+        if not origins or not self.reporting or (self.quiet and not decided):
+            return
+        for origin in sorted(origins, key=lambda mark: (mark.path, mark.line, mark.column, mark.id, mark.message)):
+            if origin.id in _REPORTED_ELSEWHERE:
+                continue
+            # The caller passes the argument rightly: the line to change is the one that freezes it.
+            if origin.id == "CG103" and node is not None:
+                self.add(origin.id, *self.site(node), origin.message, self.via())
+                continue
+            self.add(origin.id, origin.path, origin.line, origin.column, origin.message, origin.via)
+            if origin.slot is not None:
+                self._report_writes(origin.id, origin.slot)
+
+    def _report_writes(self, hazard: str, slot: Slot) -> None:
+        """Report where captured code changes a slot on which GPU work depends: no replay makes that change."""
+        if slot in self.sunk:
+            return
+        self.sunk.add(slot)
+        for write in self.writes.get(slot, ()):
+            if write.inside:
+                message = "changes here at every call, but a replay repeats the value that it had at capture"
+                self.add(hazard, write.path, write.line, write.column, message, write.via)
+
+    def under(self, origins: Origins, run: Callable[[], int], node: ast.AST | None = None, level: int | None = None) -> int:
+        """Run code that is reached only because of values with these origins."""
+        if not origins:
+            return run()
+        self.control.append((origins, node, self.quiet if level is None else level))
+        try:
+            return run()
+        finally:
+            self.control.pop()
+
+    def hushed(self, run: Callable[[], int]) -> int:
+        """Run code that this capture would not reach: for what it would do, not for its own faults."""
+        self.quiet += 1
+        try:
+            return run()
+        finally:
+            self.quiet -= 1
+
+
+def only_guard(origins: Origins) -> bool:
+    """Tell whether nothing but a test for a running capture decides."""
+    return bool(origins) and all(origin.id == "CG115" for origin in origins)

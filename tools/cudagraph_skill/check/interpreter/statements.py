@@ -1,0 +1,342 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.check.interpreter.assignment import assign, bind
+from cudagraph_skill.check.interpreter.attributes import bind_member
+from cudagraph_skill.check.interpreter.branches import decide, refills
+from cudagraph_skill.check.interpreter.definitions import define, define_class, import_modules, import_names
+from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RAISE, RETURN
+from cudagraph_skill.check.interpreter.items import delete_item, sample_item
+from cudagraph_skill.check.interpreter.iteration import TURNS, iterate, run_generator
+from cudagraph_skill.check.interpreter.operators import in_place, update_item
+from cudagraph_skill.check.interpreter.truth import holds
+from cudagraph_skill.check.interpreter.values import (
+    NONE,
+    Host,
+    Instance,
+    Object,
+    Sequence,
+    Tensor,
+    Value,
+    const,
+    outline,
+    quoted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.check.interpreter.machine import Machine
+
+_REPEATING = 10_000  # steps that a loop may take outside of a capture to do the same again and again
+_WARM = 5  # turns that it takes all the same: calls before a lazy capture, the capture, a replay
+
+
+def _expression_statement(machine: Machine, node: ast.Expr) -> int:
+    if not isinstance(node.value, ast.Constant):
+        machine.library.on_dropped(machine, machine.value(node.value), node.value)
+    return NEXT
+
+
+def _assign(machine: Machine, node: ast.Assign) -> int:
+    value = machine.value(node.value)
+    machine.copying = isinstance(node.value, ast.Name)
+    for target in node.targets:
+        assign(machine, target, value)
+    machine.copying = False
+    return NEXT
+
+
+def _annotated(machine: Machine, node: ast.AnnAssign) -> int:
+    if node.value is not None:
+        assign(machine, node.target, machine.value(node.value))
+    return NEXT
+
+
+def _augmented(machine: Machine, node: ast.AugAssign) -> int:
+    target = node.target
+    if isinstance(target, ast.Subscript):
+        update_item(machine, node, target)
+        return NEXT
+    old = machine.value(ast.copy_location(_loaded(target), target))
+    new = machine.value(node.value)
+    result = in_place(machine, node, old, new)
+    if result is not old or isinstance(old, (Host, Sequence)):
+        assign(machine, target, result)
+    return NEXT
+
+
+def _if(machine: Machine, node: ast.If) -> int:
+    truth, origins = holds(machine, node.test)
+    if truth is None and not origins and machine.inside and machine.round > 1 and refills(node):
+        return machine.block(node.orelse)  # a cache that earlier calls have filled
+
+    def then() -> int:
+        return machine.block(node.body)
+
+    def otherwise() -> int:
+        return machine.block(node.orelse)
+
+    return decide(machine, truth, origins, then, otherwise, node.test)
+
+
+def _while(machine: Machine, node: ast.While) -> int:
+    for turn in range(TURNS):
+        truth, origins = holds(machine, node.test)
+        if truth is False and not origins:
+            return machine.block(node.orelse)
+        if truth is False:
+            break
+        status = machine.under(origins, lambda: machine.block(node.body), node.test)
+        if status == BREAK:
+            return NEXT
+        if status in {RETURN, RAISE}:
+            return NEXT if truth is None else status
+        if truth is None and turn:
+            break
+    return NEXT
+
+
+def _for(machine: Machine, node: ast.For | ast.AsyncFor) -> int:
+    source = machine.value(node.iter)
+    status, before = NEXT, machine.steps
+    same = not machine.inside and _repeats(node)
+    done: list[object] = []
+
+    def turn(item: Value) -> int:
+        nonlocal status
+        assign(machine, node.target, item)
+        mark = len(machine.journal)
+        status = machine.block(node.body)
+        return BREAK if status == NEXT and same and _enough(machine, done, mark, before) else status
+
+    broke = iterate(machine, source, node.iter, turn)
+    if status == RETURN or (broke and status == RAISE):
+        return status if broke else NEXT
+    return machine.block(node.orelse) if status != BREAK else NEXT
+
+
+def _enough(machine: Machine, done: list[object], mark: int, before: int) -> bool:
+    """Whether a loop that repeats itself has written the same in its last two turns, or takes too long."""
+    written = [
+        (key, outline(place if isinstance(place, Sequence) else place.get(key))) for place, key, _ in machine.journal[mark:]
+    ]
+    done.append((machine.torch.ddp_calls, written))
+    if done[-2:-1] == done[-1:]:
+        return True
+    long = len(done) >= _WARM and machine.steps - before > _REPEATING
+    machine.hurried = machine.hurried or long
+    return long
+
+
+def _try(machine: Machine, node: ast.Try) -> int:
+    before = machine.frame.catch
+    catches = bool(node.handlers)
+    found = set(machine.findings)
+    machine.frame.catch = before or catches
+    status = machine.block(node.body)
+    machine.frame.catch = before
+    if catches:
+        _swallowed(machine, node, found)
+    if status == RAISE and node.handlers:
+        status = NEXT
+        for handler in node.handlers:
+            status = machine.block(handler.body)
+    elif status == NEXT:
+        status = machine.block(node.orelse)
+    final = machine.block(node.finalbody)
+    return final if final != NEXT else status
+
+
+def _swallowed(machine: Machine, node: ast.Try, before: set[tuple[str, int, str]]) -> None:
+    for key in set(machine.findings) - before:
+        if machine.library.breaks_capture(key[2]):
+            found = machine.findings[key]
+            message = f"the except of line {node.handlers[0].lineno} cannot save the capture that this breaks: it stays invalid"
+            machine.add("CG233", found.path, found.line, found.column, message, found.via)
+
+
+def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> int:
+    return _enter(machine, node, 0)
+
+
+def _enter(machine: Machine, node: ast.With | ast.AsyncWith, place: int) -> int:
+    if place == len(node.items):
+        return machine.block(node.body)
+    item = node.items[place]
+    context = machine.value(item.context_expr)
+
+    def body(value: Value) -> int:
+        if item.optional_vars is not None:
+            assign(machine, item.optional_vars, value)
+        return _enter(machine, node, place + 1)
+
+    return enter(machine, context, item.context_expr, body, node)
+
+
+def _return(machine: Machine, node: ast.Return) -> int:
+    value = machine.value(node.value)
+    machine.frame.returned.append(value)
+    return RETURN
+
+
+def _raise(machine: Machine, node: ast.Raise) -> int:
+    def evaluate() -> int:
+        machine.value(node.exc)
+        return NEXT
+
+    # The message is made only where the call fails anyway: what it reads is not a fault of the capture.
+    machine.hushed(evaluate)
+    return RAISE
+
+
+def _assert(machine: Machine, node: ast.Assert) -> int:
+    truth, _ = holds(machine, node.test)
+    return RAISE if truth is False and not machine.quiet and isinstance(node.test, ast.Constant) else NEXT
+
+
+def _delete(machine: Machine, node: ast.Delete) -> int:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            slots = machine.frame.scope.slots
+            machine.journal.append((slots, target.id, slots.get(target.id)))
+            slots.pop(target.id, None)
+        elif isinstance(target, ast.Subscript):
+            delete_item(machine, target)
+    return NEXT
+
+
+def _global(machine: Machine, node: ast.Global) -> int:
+    for name in node.names:
+        machine.frame.scope.declared[name] = machine.frame.scope.global_scope
+    return NEXT
+
+
+def _nonlocal(machine: Machine, node: ast.Nonlocal) -> int:
+    for name in node.names:
+        scope = machine.frame.scope.outer
+        while scope is not None and name not in scope.slots:
+            scope = scope.outer
+        if scope is not None:
+            machine.frame.scope.declared[name] = scope.declared.get(name, scope)
+    return NEXT
+
+
+def _match(machine: Machine, node: ast.Match) -> int:
+    subject = machine.value(node.subject)
+    if isinstance(subject, Tensor) and subject.on_gpu and any(isinstance(case.pattern, ast.MatchValue) for case in node.cases):
+        machine.report("CG202", node.subject, f"matching {quoted(node.subject)} against values reads a GPU tensor on the host")
+    return _cases(machine, subject, node.cases)
+
+
+def _cases(machine: Machine, subject: Value, cases: list[ast.match_case]) -> int:
+    if not cases:
+        return NEXT
+    case, rest = cases[0], cases[1:]
+    truth = matches(machine, subject, case.pattern)
+    if case.guard is not None and truth is not False:
+        guarded, _ = holds(machine, case.guard)
+        truth = guarded if truth else None if guarded is not False else False
+    origins = subject.origins if isinstance(subject, Host) else NONE
+    return decide(machine, truth, origins, lambda: machine.block(case.body), lambda: _cases(machine, subject, rest))
+
+
+def _leave(_: Machine, node: ast.stmt) -> int:
+    return BREAK if isinstance(node, ast.Break) else CONTINUE
+
+
+def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Value], int], statement: ast.AST) -> int:
+    """Run the body of a `with` inside its context."""
+    if isinstance(context, Object) and context.name == "contextmanager":
+        status = [0]
+
+        def yielded(given: Value) -> int:
+            status[0] = body(given)
+            return 0
+
+        run_generator(machine, context, yielded)
+        return status[0]
+    if isinstance(context, Instance) and context.cls.find("__enter__"):
+        opened = context.cls.find("__enter__")
+        closed = context.cls.find("__exit__")
+        given = machine.call(bind_member(machine, opened[1], context), [], {}, node) if opened else context
+        left = body(given)
+        if closed:
+            machine.call(bind_member(machine, closed[1], context), [const(None)] * 3, {}, node)
+        return left
+    return machine.library.enter(machine, context, node, body, statement)
+
+
+def matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | None:
+    """Whether a pattern fits, where that is known; names of the pattern are bound."""
+    if isinstance(pattern, ast.MatchValue):
+        wanted = machine.value(pattern.value)
+        if isinstance(subject, Host) and isinstance(wanted, Host) and subject.known and wanted.known:
+            return subject.value == wanted.value
+        return None
+    if isinstance(pattern, ast.MatchSingleton):
+        return subject.value is pattern.value if isinstance(subject, Host) and subject.known else None
+    if isinstance(pattern, ast.MatchAs):
+        known = True if pattern.pattern is None else matches(machine, subject, pattern.pattern)
+        if pattern.name:
+            bind(machine, pattern.name, subject, pattern)
+        return known
+    if isinstance(pattern, ast.MatchOr):
+        known_each = [matches(machine, subject, each) for each in pattern.patterns]
+        return True if True in known_each else None if None in known_each else False
+    for each in ast.walk(pattern):
+        name = getattr(each, "name", None) or getattr(each, "rest", None)
+        if isinstance(name, str):
+            bind(machine, name, sample_item(machine, subject, pattern), pattern)
+    return None
+
+
+@lru_cache(maxsize=1000)
+def _repeats(node: ast.For | ast.AsyncFor) -> bool:
+    """Whether a loop does the same at each turn: its body does not mention what the turns differ in."""
+    names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    mentioned = {each.id for statement in node.body for each in ast.walk(statement) if isinstance(each, ast.Name)}
+    return isinstance(node.target, ast.Name) and not names & mentioned
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    if isinstance(target, ast.Attribute):
+        return ast.Attribute(target.value, target.attr, ast.Load())
+    return target
+
+
+STATEMENTS: dict[type, Callable[[Machine, Any], int]] = {
+    ast.Expr: _expression_statement,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.While: _while,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.Try: _try,
+    ast.TryStar: _try,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.FunctionDef: define,
+    ast.AsyncFunctionDef: define,
+    ast.ClassDef: define_class,
+    ast.Import: import_modules,
+    ast.ImportFrom: import_names,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.Delete: _delete,
+    ast.Match: _match,
+    ast.Break: _leave,
+    ast.Continue: _leave,
+}
