@@ -184,7 +184,8 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
 def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
     """The file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.interpreter.captures import Reader, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.capture_sites import nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     main = Reader(Project(source), answers, _PROGRAM)
@@ -224,7 +225,7 @@ def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
 
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
     """Functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
-    from cudagraph_skill.check.interpreter.captures import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
 
     last = {each.name: each for each in _definitions(tree)}
     found: list[tuple[str, list[ast.AST]]] = []
