@@ -144,7 +144,7 @@ def _call_class(machine: Machine, cls: Class, args: list[Value], kwargs: dict[st
 def _call_instance(machine: Machine, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     found = instance.cls.find("__call__")
     if found:
-        return machine.call(bind_member(machine, found[1], instance), args, kwargs, node)
+        return machine.call(bind_member(found[1], instance), args, kwargs, node)
     return machine.library.call_module(machine, instance, args, kwargs, node)
 
 

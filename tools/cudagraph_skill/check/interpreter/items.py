@@ -1,4 +1,4 @@
-"""TODO."""
+"""Read, set and delete `owner[index]`, and say which items something has."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
+    is_none,
     joined,
     mix,
     quoted,
@@ -26,48 +27,68 @@ from cudagraph_skill.check.interpreter.values import (
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.machine import Machine
 
+_ROWS = 12  # rows of a tensor that a loop goes through one by one
+_MANY = 8  # rows from which a loop over them is worth a word
 
-def item_at(machine: Machine, owner: Value, index: Value, node: ast.Subscript | ast.AST) -> Value:
-    """What `owner[index]` is."""
-    if isinstance(owner, Tensor):
-        return machine.library.index(machine, owner, index, node)
+# Items ----------------------------------------------------------------------------------------------------------------
+
+
+def item_at(machine: Machine, owner: Value, index: Value, node: ast.AST) -> Value:
+    """Return what `owner[index]` is."""
     if isinstance(index, Tensor) and index.on_gpu and isinstance(owner, (Sequence, Array, Host)):
         machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as a Python index")
         return sample_item(machine, owner, node)
-    if isinstance(owner, Sequence):
-        return _item_of_sequence(machine, owner, index, node)
-    if isinstance(owner, Mapping):
-        return _item_of_mapping(machine, owner, index, node)
-    if isinstance(owner, Instance):
-        found = owner.cls.find("__getitem__")
-        if found:
-            return machine.call(bind_member(machine, found[1], owner), [index], {}, node)
-        return machine.library.module_item(machine, owner, index, node)
-    if isinstance(owner, Object):
-        return machine.library.object_item(machine, owner, index, node)
-    if isinstance(owner, Choice):
-        return joined([item_at(machine, each, index, node) for each in owner.options], machine.round) or Value()
-    if isinstance(owner, Host):
-        return _item_of_host(owner, index)
-    if isinstance(owner, Array):
-        return Array(sym=mix("item", owner.sym, index.sym), origins=owner.origins | index.origins)
-    if isinstance(owner, External) and owner.name == "os.environ":
+    read = _ITEMS.get(type(owner))
+    return (
+        read(machine, owner, index, node) if read else Value(mix("item", owner.sym, index.sym), owner.origins | index.origins)
+    )
+
+
+def _item_of_tensor(machine: Machine, owner: Tensor, index: Value, node: ast.AST) -> Value:
+    return machine.library.index(machine, owner, index, node)
+
+
+def _item_of_instance(machine: Machine, owner: Instance, index: Value, node: ast.AST) -> Value:
+    member = owner.cls.find("__getitem__")
+    if member:
+        return machine.call(bind_member(member[1], owner), [index], {}, node)
+    return machine.library.module_item(machine, owner, index, node)
+
+
+def _item_of_object(machine: Machine, owner: Object, index: Value, node: ast.AST) -> Value:
+    return machine.library.object_item(machine, owner, index, node)
+
+
+def _item_of_choice(machine: Machine, owner: Choice, index: Value, node: ast.AST) -> Value:
+    return joined([item_at(machine, option, index, node) for option in owner.options], machine.round) or Value()
+
+
+def _item_of_array(_: Machine, owner: Array, index: Value, __: ast.AST) -> Value:
+    return Array(sym=mix("item", owner.sym, index.sym), origins=owner.origins | index.origins)
+
+
+def _item_of_external(machine: Machine, owner: External, index: Value, node: ast.AST) -> Value:
+    if owner.name == "os.environ":
         return machine.library.environment(machine, index, node)
-    if isinstance(owner, (Class, External)):
-        return owner  # a type with parameters
-    return Value(mix("item", owner.sym, index.sym), owner.origins | index.origins)
+    return owner  # a type with parameters, such as `Annotated[…]`
 
 
-def _item_of_host(owner: Host, index: Value) -> Value:
+def _item_of_class(_: Machine, owner: Class, __: Value, ___: ast.AST) -> Value:
+    return owner
+
+
+def _item_of_host(_: Machine, owner: Host, index: Value, __: ast.AST) -> Value:
     origins = owner.origins | index.origins
     if owner.known and isinstance(index, Host) and index.known:
         try:
             return const(owner.value[index.value], origins)  # type: ignore[index]
         except (TypeError, IndexError, KeyError, ValueError):
             return Value()
+    # An extent keeps its kind: a loop over it, or a tensor of that size, depends on a shape.
     kind = "extent" if owner.kind == "size" else owner.kind if owner.kind == "str" else ""
     return Host(kind, sym=mix("item", owner.sym, index.sym), origins=origins)
 
@@ -76,19 +97,25 @@ def _item_of_sequence(machine: Machine, owner: Sequence, index: Value, node: ast
     items = known_items(machine, owner, node)
     if isinstance(index, Host) and index.known and items is not None:
         try:
-            found = items[index.value]  # type: ignore[call-overload]
+            item = items[index.value]  # type: ignore[call-overload]
         except (IndexError, TypeError, ValueError):
             return Value()
-        if isinstance(found, list):
-            return Sequence(owner.kind, found, machine.round)
-        return picked(machine, machine.read(owner, index.value, found, node), index)
+        if isinstance(item, list):
+            return Sequence(owner.kind, item, machine.round)
+        return picked(machine, machine.read(owner, index.value, item, node), index)
     if isinstance(index, Sequence) and index.kind == "slice":
-        known = [each.value if isinstance(each, Host) and each.known else ... for each in index.each()]
-        whole = all(each is None or isinstance(each, int) for each in known) and known[2:] != [0]
-        if items is not None and whole and len(known) == 3:
-            return Sequence(owner.kind, items[slice(*known)], machine.round)  # type: ignore[arg-type]
-        return Sequence(owner.kind, None, machine.round, sample_item(machine, owner, node))
+        return _slice_of(machine, owner, index, node)
     return picked(machine, sample_item(machine, owner, node), index)
+
+
+def _slice_of(machine: Machine, owner: Sequence, bounds: Sequence, node: ast.AST) -> Value:
+    items = known_items(machine, owner, node)
+    # `...` stands for a bound that is not known: it is no bound that Python would take.
+    known = [bound.value if isinstance(bound, Host) and bound.known else ... for bound in bounds.each()]
+    whole = all(bound is None or isinstance(bound, int) for bound in known) and known[2:] != [0]
+    if items is not None and whole and len(known) == 3:
+        return Sequence(owner.kind, items[slice(*known)], machine.round)  # type: ignore[arg-type]
+    return Sequence(owner.kind, None, machine.round, sample_item(machine, owner, node))
 
 
 def _item_of_mapping(machine: Machine, owner: Mapping, index: Value, node: ast.AST) -> Value:
@@ -96,49 +123,63 @@ def _item_of_mapping(machine: Machine, owner: Mapping, index: Value, node: ast.A
     if key is not None and key in owner.slots:
         return picked(machine, machine.read(owner, key, owner.slots[key], node), index)
     if key is not None and owner.factory is not None and owner.rest is None:
+        # A defaultdict makes the item when it is asked for, which is a write.
         machine.write(owner, key, machine.call(owner.factory, [], {}, node), node)
         return picked(machine, owner.slots[key], index)
-    found = joined(owner.each() if key is None else [owner.rest] if owner.rest is not None else [], machine.round)
-    if found is None:
-        return Value(mix("item", owner.sym, index.sym))
-    return picked(machine, found, index)
+    # A known key that no slot has may still be among the items whose keys are not known.
+    candidates = owner.each() if key is None else [owner.rest] if owner.rest is not None else []
+    item = joined(candidates, machine.round)
+    return Value(mix("item", owner.sym, index.sym)) if item is None else picked(machine, item, index)
 
 
-def picked(machine: Machine, found: Value, index: Value) -> Value:
-    """An item that was picked by an index: if the index changes at every call, the pick is frozen."""
-    if not index.origins or isinstance(found, Host) or type(found) is Value:
-        return found.marked(index.origins)
+def picked(machine: Machine, item: Value, index: Value) -> Value:
+    """Return an item that was picked by an index: if the index changes at every call, the pick is frozen."""
+    if not index.origins or isinstance(item, Host) or type(item) is Value:
+        return item.marked(index.origins)
+    # A tensor or an object carries no mark into GPU work, so the index is reported here.
     machine.emit(index.origins)
-    return found
+    return item
+
+
+_ITEMS: dict[type, Callable[[Machine, Any, Value, ast.AST], Value]] = {
+    Tensor: _item_of_tensor,
+    Sequence: _item_of_sequence,
+    Mapping: _item_of_mapping,
+    Instance: _item_of_instance,
+    Object: _item_of_object,
+    Choice: _item_of_choice,
+    Host: _item_of_host,
+    Array: _item_of_array,
+    External: _item_of_external,
+    Class: _item_of_class,
+}
+
+# All items ------------------------------------------------------------------------------------------------------------
 
 
 def known_items(machine: Machine, sequence: Sequence, node: ast.AST) -> list[Value] | None:
-    """The items of a list, noting that this call looks into it."""
+    """Return the items of a list, noting that this call looks into it; None where they are not known one by one."""
     slot = (id(sequence), "items")
-    if (
-        machine.inside
-        and slot in machine.dirty
-        and sequence.made < machine.round
-        and slot not in machine.emptied
-        and machine.changes(slot)
-    ):
+    older = machine.inside and slot in machine.dirty and sequence.made < machine.round and slot not in machine.emptied
+    if older and machine.changes(slot):
         machine.read_slots[slot] = machine.dirty[slot]
-        marked = machine.read(sequence, "items", Host("", sym=0), node).origins
-        if marked and sequence.items is not None:
-            return [each if isinstance(each, Tensor) else each.marked(marked) for each in sequence.items]
+        # The list as a whole is marked like a number that changes; its items are what carries the mark on.
+        marks = machine.read(sequence, "items", Host("", sym=0), node).origins
+        if marks and sequence.items is not None:
+            return [item if isinstance(item, Tensor) else item.marked(marks) for item in sequence.items]
     return sequence.items
 
 
 def sample_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
-    """Any one item of something."""
+    """Return a value that stands for any item of something."""
     if isinstance(owner, Sequence):
         items = known_items(machine, owner, node)
-        found = joined(items, machine.round) if items else owner.rest
-        return (found or Value(mix("each", owner.sym))).marked(owner.origins)
+        item = joined(items, machine.round) if items else owner.rest
+        return (item or Value(mix("each", owner.sym))).marked(owner.origins)
     if isinstance(owner, Tensor):
         return owner.view(None if owner.ndim is None else max(0, owner.ndim - 1))
     if isinstance(owner, Mapping):
-        return Host("str", sym=mix("key", owner.sym))
+        return Host("str", sym=mix("key", owner.sym))  # iterating a dict gives its keys
     if isinstance(owner, Host):
         kind = "number" if owner.kind == "size" else owner.kind
         return Host(kind, sym=mix("each", owner.sym), origins=owner.origins)
@@ -150,20 +191,21 @@ def sample_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
 
 
 def items_of(machine: Machine, owner: Value, node: ast.AST, count: int | None = None) -> list[Value] | None:
-    """The items of something that is iterated, where they are known one by one; `count` where it is unpacked into so many."""
+    """Return the items of something that is iterated, where they are known one by one.
+
+    `count` is the number of names that it is unpacked into: then there are that many, whatever else is known.
+    """
     if isinstance(owner, Sequence):
-        known = known_items(machine, owner, node)
-        if known is not None:
-            return [machine.read(owner, place, each, node) for place, each in enumerate(known)]
-        return None
+        items = known_items(machine, owner, node)
+        return items and [machine.read(owner, place, item, node) for place, item in enumerate(items)]
     if isinstance(owner, Mapping):
         return None if owner.rest is not None else [const(key) for key in owner.slots]
     if isinstance(owner, Host) and owner.known and isinstance(owner.value, (str, tuple, bytes)):
-        return [const(each, owner.origins) for each in owner.value]
+        return [const(item, owner.origins) for item in owner.value]
     if isinstance(owner, Host) and owner.kind == "size" and count:
         return [Host("extent", sym=mix("item", owner.sym, place), origins=owner.origins) for place in range(count)]
     if isinstance(owner, Tensor):
-        rows = count or (owner.first if owner.first is not None and owner.first <= 12 else None)
+        rows = count or (owner.first if owner.first is not None and owner.first <= _ROWS else None)
         return None if rows is None else [sample_item(machine, owner, node) for _ in range(rows)]
     if isinstance(owner, (Object, Instance)):
         return machine.library.object_items(machine, owner, node, count)
@@ -171,14 +213,17 @@ def items_of(machine: Machine, owner: Value, node: ast.AST, count: int | None = 
 
 
 def walks_rows(source: Value) -> bool:
-    """Whether a loop over this goes through the rows of a tensor, many of them as far as is known."""
+    """Tell whether a loop over this goes through the rows of a tensor, many of them as far as is known."""
     if isinstance(source, Tensor):
-        return source.first is None or source.first >= 8
+        return source.first is None or source.first >= _MANY
     if isinstance(source, Sequence):
-        many = source.items is None or len(source.items) >= 8
-        sizes = any(isinstance(each, Host) and each.kind == "extent" for each in source.each())
-        return many and (source.kind == "rows" or (source.kind in {"range", "iterator"} and sizes))
+        many = source.items is None or len(source.items) >= _MANY
+        extents = any(isinstance(item, Host) and item.kind == "extent" for item in source.each())
+        return many and (source.kind == "rows" or (source.kind in {"range", "iterator"} and extents))
     return False
+
+
+# Writes ---------------------------------------------------------------------------------------------------------------
 
 
 def set_item(machine: Machine, target: ast.Subscript, new: Value) -> None:
@@ -190,17 +235,7 @@ def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: as
     if isinstance(owner, Tensor):
         machine.library.set_index(machine, owner, index, new, target)
     elif isinstance(owner, Mapping):
-        key = key_of(index)
-        if isinstance(index, Tensor):
-            return
-        if key is None:
-            rest = joined([*([owner.rest] if owner.rest is not None else []), new], machine.round)
-            owner.rest = rest
-        else:
-            machine.library.on_set(machine, owner, str(key), new, target)
-            if isinstance(new, Tensor) and index.origins:
-                machine.emit(index.origins)
-            machine.write(owner, key, new, target)
+        _set_in_mapping(machine, owner, index, new, target)
     elif isinstance(owner, Sequence):
         _set_in_sequence(machine, owner, index, new, target)
     elif isinstance(owner, Array):
@@ -208,13 +243,27 @@ def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: as
             machine.report("CG203", target, f"{quoted(target)} = … copies a GPU tensor into a numpy array")
         machine.mutate(owner, target, new, index)
     elif isinstance(owner, Instance):
-        found = owner.cls.find("__setitem__")
-        if found:
-            machine.call(bind_member(machine, found[1], owner), [index, new], {}, target)
-        elif "[]" in owner.slots:
+        member = owner.cls.find("__setitem__")
+        if member:
+            machine.call(bind_member(member[1], owner), [index, new], {}, target)
+        elif "[]" in owner.slots:  # a class that inherits from dict or list keeps its items there
             _set_in(machine, owner.slots["[]"], index, new, target)
     elif isinstance(owner, Object):
         machine.library.on_set(machine, owner, "[]", new, target)
+
+
+def _set_in_mapping(machine: Machine, owner: Mapping, index: Value, new: Value, target: ast.Subscript) -> None:
+    if isinstance(index, Tensor):
+        return
+    key = key_of(index)
+    if key is None:
+        owner.rest = joined([*([owner.rest] if owner.rest is not None else []), new], machine.round)
+        return
+    machine.library.on_set(machine, owner, str(key), new, target)
+    # Which entry gets the tensor changes at every call; a replay writes to that of the capture.
+    if isinstance(new, Tensor) and index.origins:
+        machine.emit(index.origins)
+    machine.write(owner, key, new, target)
 
 
 def _set_in_sequence(machine: Machine, owner: Sequence, index: Value, new: Value, target: ast.Subscript) -> None:
@@ -223,32 +272,35 @@ def _set_in_sequence(machine: Machine, owner: Sequence, index: Value, new: Value
         return
     if index.origins and isinstance(new, Tensor):
         machine.emit(index.origins)
-    known = list(owner.items) if owner.items is not None else None
-    if (
-        known is not None
-        and isinstance(index, Host)
-        and isinstance(index.value, int)
-        and -len(known) <= index.value < len(known)
-    ):
-        known[index.value] = new
-        machine.write_items(owner, known, None, target)
+    place = _place_in(owner, index)
+    if owner.items is not None and place is not None:
+        items = list(owner.items)
+        items[place] = new
+        machine.write_items(owner, items, None, target)
     else:
         machine.write_items(owner, None, joined([*owner.each(), new], machine.round), target)
 
 
-def key_of(found: Value) -> Any:
-    """The Python key that a value is in a dict; None where it is not known."""
-    if isinstance(found, Host) and found.known and found.value is not None:
-        return found.value
-    if isinstance(found, Sequence) and found.kind == "tuple" and found.items is not None:
-        keys = [key_of(each) for each in found.items]
+def _place_in(owner: Sequence, index: Value) -> int | None:
+    """Return the place of an item by its index; None where either is not known, or there is no such item."""
+    count = len(owner.items or ())
+    if isinstance(index, Host) and isinstance(index.value, int) and -count <= index.value < count:
+        return index.value
+    return None
+
+
+def key_of(value: Value) -> Any:
+    """Return the Python key that a value is in a dict; None where it is not known."""
+    if isinstance(value, Host) and not is_none(value):
+        # Of a number that is not known the name is: the same number later finds the same entry.
+        return value.value if value.known else ("host", value.sym)
+    if isinstance(value, Sequence) and value.kind == "tuple" and value.items is not None:
+        keys = [key_of(item) for item in value.items]
         return None if None in keys else tuple(keys)
-    if isinstance(found, (Instance, Class, Function, External, Object)):
-        return ("object", found.sym)
-    if isinstance(found, Tensor):
-        return ("tensor", min(found.storages))
-    if isinstance(found, Host) and not found.known:
-        return ("host", found.sym)
+    if isinstance(value, (Instance, Class, Function, External, Object)):
+        return ("object", value.sym)
+    if isinstance(value, Tensor):
+        return ("tensor", min(value.storages))
     return None
 
 
@@ -261,14 +313,10 @@ def delete_item(machine: Machine, target: ast.Subscript) -> None:
         if key in owner.slots:
             machine.journal.append((owner.slots, key, owner.slots.pop(key)))
     elif isinstance(owner, Sequence):
-        if (
-            owner.items is not None
-            and isinstance(index, Host)
-            and isinstance(index.value, int)
-            and index.value < len(owner.items)
-        ):
+        place = _place_in(owner, index)
+        if owner.items is not None and place is not None:
             left = list(owner.items)
-            del left[index.value]
+            del left[place]
             machine.write_items(owner, left, None, target)
         else:
             machine.write_items(owner, None, joined(owner.each(), machine.round), target)

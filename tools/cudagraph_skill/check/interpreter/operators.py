@@ -164,7 +164,7 @@ def _overloaded(machine: Machine, kind: type, left: Value, right: Value, node: a
     for receiver, other, prefix in ((left, right, ""), (right, left, "r")):
         found = receiver.cls.find(f"__{prefix}{name}__") if isinstance(receiver, Instance) else None
         if found:
-            return machine.call(bind_member(machine, found[1], receiver), [other], {}, node)
+            return machine.call(bind_member(found[1], receiver), [other], {}, node)
     return None
 
 
@@ -187,7 +187,7 @@ def in_place(machine: Machine, node: ast.AugAssign, old: Value, new: Value) -> V
     if isinstance(old, Instance):
         method = old.cls.find(f"__i{_DUNDER.get(type(node.op).__name__, '')}__")
         if method:
-            return machine.call(bind_member(machine, method[1], old), [new], {}, node)
+            return machine.call(bind_member(method[1], old), [new], {}, node)
     return binary(machine, type(node.op), old, new, node)
 
 
@@ -232,7 +232,7 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: as
     if isinstance(left, Instance):
         found = left.cls.find("__eq__") if isinstance(op, ast.Eq) else None
         if found:
-            return machine.call(bind_member(machine, found[1], left), [right], {}, node)
+            return machine.call(bind_member(found[1], left), [right], {}, node)
         fields = isinstance(right, Instance) and right is not left and left.cls.find("__dataclass__")
         if fields and any(isinstance(each, Tensor) and each.on_gpu for each in left.slots.values()):
             machine.report(
@@ -300,7 +300,7 @@ def _membership(machine: Machine, op: ast.cmpop, left: Value, right: Value, node
     if isinstance(right, Instance):
         found = right.cls.find("__contains__")
         if found:
-            return machine.call(bind_member(machine, found[1], right), [left], {}, node)
+            return machine.call(bind_member(found[1], right), [left], {}, node)
     return Host("bool", sym=mix("in", left.sym, right.sym), origins=origins | _structure(machine, right, node))
 
 

@@ -264,10 +264,10 @@ def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Valu
     if isinstance(context, Instance) and context.cls.find("__enter__"):
         opened = context.cls.find("__enter__")
         closed = context.cls.find("__exit__")
-        given = machine.call(bind_member(machine, opened[1], context), [], {}, node) if opened else context
+        given = machine.call(bind_member(opened[1], context), [], {}, node) if opened else context
         left = body(given)
         if closed:
-            machine.call(bind_member(machine, closed[1], context), [const(None)] * 3, {}, node)
+            machine.call(bind_member(closed[1], context), [const(None)] * 3, {}, node)
         return left
     return machine.library.enter(machine, context, node, body, statement)
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Tell whether a condition holds, where that is known, and what makes it change from call to call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.items import known_items
 from cudagraph_skill.check.interpreter.values import (
     NONE,
-    Array,
     Bound,
     Class,
     Function,
@@ -28,66 +27,64 @@ from cudagraph_skill.check.interpreter.values import (
 if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.machine import Machine
 
+Truth = tuple[bool | None, Origins]
 
-def holds(machine: Machine, node: ast.expr) -> tuple[bool | None, Origins]:
-    """The truth of a condition where it is known, and what makes it change from call to call."""
+
+def holds(machine: Machine, node: ast.expr) -> Truth:
+    """Return the truth of a condition where it is known, and what makes it change from call to call."""
     if isinstance(node, ast.BoolOp):
-        return _test_all(machine, node)
+        return _holds_together(machine, node)
     return truth_of(machine, machine.value(node), node)
 
 
-def _test_all(machine: Machine, node: ast.BoolOp) -> tuple[bool | None, Origins]:
-    decides = isinstance(node.op, ast.Or)
-    found: Origins = NONE
+def _holds_together(machine: Machine, node: ast.BoolOp) -> Truth:
+    decisive = isinstance(node.op, ast.Or)  # the truth of one operand that decides alone
+    origins: Origins = NONE
     unknown = False
     for operand in node.values:
-        one, origins = holds(machine, operand)
-        found |= origins
-        if one is decides:
-            return decides, found
-        unknown = unknown or one is None
-    return (None if unknown else not decides), found
+        truth, causes = holds(machine, operand)
+        origins |= causes
+        if truth is decisive:
+            return decisive, origins
+        unknown = unknown or truth is None
+    return (None if unknown else not decisive), origins
 
 
-def truth_of(machine: Machine, found: Value, node: ast.AST) -> tuple[bool | None, Origins]:
-    """The truth of a value; a tensor on the GPU has none during capture."""
-    if isinstance(found, Tensor):
-        if found.on_gpu:
-            machine.report("CG202", node, f"the truth of the GPU tensor {quoted(node)} is needed on the host")
-            return None, NONE
-        return None, found.origins
-    if isinstance(found, Host):
-        if found.known and found.kind != "device":
-            return bool(found.value), found.origins
-        return None, found.origins
-    if isinstance(found, Sequence):
-        return _truth_of_sequence(machine, found, node)
-    if isinstance(found, Mapping):
-        return (None if found.rest is not None else bool(found.slots)), NONE
-    if isinstance(found, (Function, Bound, Class, Module)):
+def truth_of(machine: Machine, value: Value, node: ast.AST) -> Truth:
+    """Return the truth of a value; a tensor on the GPU has none during capture."""
+    if isinstance(value, Tensor) and value.on_gpu:
+        machine.report("CG202", node, f"the truth of the GPU tensor {quoted(node)} is needed on the host")
+        return None, NONE
+    if isinstance(value, Host):
+        # A device without an index is known by its kind alone, which is an empty string where it is not.
+        known = value.known and value.kind != "device"
+        return (bool(value.value) if known else None), value.origins
+    if isinstance(value, Sequence):
+        return _truth_of_sequence(machine, value, node)
+    if isinstance(value, Mapping):
+        return (None if value.rest is not None else bool(value.slots)), NONE
+    if isinstance(value, (Function, Bound, Class, Module)):
         return True, NONE
-    if isinstance(found, Instance):
-        return _truth_of_instance(machine, found, node)
-    if isinstance(found, Object):
-        return machine.library.truth(found), NONE
-    if isinstance(found, Array):
-        return None, found.origins
-    return None, found.origins
+    if isinstance(value, Instance):
+        return _truth_of_instance(machine, value, node)
+    if isinstance(value, Object):
+        return machine.library.truth(value), NONE
+    return None, value.origins
 
 
-def _truth_of_sequence(machine: Machine, found: Sequence, node: ast.AST) -> tuple[bool | None, Origins]:
-    known = known_items(machine, found, node)
-    if known is None:
-        return None, found.origins
-    slot = (id(found), "items")
-    if slot in machine.read_slots and bool(known):
-        return True, NONE  # grows, and was not empty before
-    return bool(known), found.origins
+def _truth_of_sequence(machine: Machine, value: Sequence, node: ast.AST) -> Truth:
+    items = known_items(machine, value, node)
+    if items is None:
+        return None, value.origins
+    # A list that grows at every call and was not empty before is not empty in any later call.
+    if items and (id(value), "items") in machine.read_slots:
+        return True, NONE
+    return bool(items), value.origins
 
 
-def _truth_of_instance(machine: Machine, found: Instance, node: ast.AST) -> tuple[bool | None, Origins]:
+def _truth_of_instance(machine: Machine, value: Instance, node: ast.AST) -> Truth:
     for name in ("__bool__", "__len__"):
-        method = found.cls.find(name)
+        method = value.cls.find(name)
         if method:
-            return truth_of(machine, machine.call(bind_member(machine, method[1], found), [], {}, node), node)
+            return truth_of(machine, machine.call(bind_member(method[1], value), [], {}, node), node)
     return True, NONE

@@ -40,7 +40,7 @@ def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, n
     if own is not None:
         result = machine.call(own, args, kwargs, node)
     elif found:
-        result = machine.call(bind_member(machine, found[1], owner), args, kwargs, node)
+        result = machine.call(bind_member(found[1], owner), args, kwargs, node)
     elif base := next(
         (each for each in owner.cls.libraries() if each.startswith("torch.nn.") and each != "torch.nn.Module"), ""
     ):
