@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import operator
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.assignment import assign, bind
 from cudagraph_skill.check.interpreter.attributes import Later, Super, attribute
 from cudagraph_skill.check.interpreter.branches import decide
+from cudagraph_skill.check.interpreter.comparisons import compare
 from cudagraph_skill.check.interpreter.definitions import defaults
 from cudagraph_skill.check.interpreter.items import item_at, items_of, key_of, sample_item
 from cudagraph_skill.check.interpreter.iteration import iterate
-from cudagraph_skill.check.interpreter.operators import binary, compare
+from cudagraph_skill.check.interpreter.operators import binary, unary
 from cudagraph_skill.check.interpreter.truth import holds, truth_of
 from cudagraph_skill.check.interpreter.values import (
     Array,
@@ -30,7 +30,6 @@ from cudagraph_skill.check.interpreter.values import (
     const,
     joined,
     mix,
-    number,
     origins_of,
     quoted,
 )
@@ -79,29 +78,10 @@ def _binary(machine: Machine, node: ast.BinOp) -> Value:
 
 
 def _unary(machine: Machine, node: ast.UnaryOp) -> Value:
-    if isinstance(node.op, ast.Not):
-        truth, origins = holds(machine, node.operand)
-        if truth is not None:
-            return const(not truth, origins)
-        return Host("bool", sym=mix("not", id(node)), origins=origins)
-    found = machine.value(node.operand)
-    if isinstance(found, Tensor):
-        return machine.library.elementwise(machine, [found], node)
-    if isinstance(found, Host):
-        deprecated = isinstance(node.op, ast.Invert) and isinstance(found.value, bool)  # Python >=3.12 warns of ~True
-        if found.known and isinstance(found.value, (int, float)) and not deprecated:
-            known: Any = found.value
-            apply: dict[type, Callable[[Any], Any]] = {
-                ast.USub: operator.neg,
-                ast.UAdd: operator.pos,
-                ast.Invert: operator.invert,
-            }
-            try:
-                return const(apply[type(node.op)](known), found.origins)
-            except TypeError:
-                return number(origins=found.origins)
-        return Host(found.kind, sym=mix(type(node.op).__name__, found.sym), origins=found.origins)
-    return Value(mix("unary", found.sym), found.origins)
+    if not isinstance(node.op, ast.Not):
+        return unary(machine, node.op, machine.value(node.operand), node)
+    truth, origins = holds(machine, node.operand)
+    return Host("bool", sym=mix("not", id(node)), origins=origins) if truth is None else const(not truth, origins)
 
 
 def _compare(machine: Machine, node: ast.Compare) -> Value:
