@@ -1,4 +1,4 @@
-"""TODO."""
+"""Bind values to the targets of assignments."""
 
 from __future__ import annotations
 
@@ -34,17 +34,23 @@ def bind(machine: Machine, name: str, value: Value, node: ast.AST) -> None:
 
 
 def _unpack(machine: Machine, target: ast.Tuple | ast.List, value: Value) -> None:
-    wanted = target.elts
-    starred = next((place for place, each in enumerate(wanted) if isinstance(each, ast.Starred)), None)
-    items = items_of(machine, value, target, len(wanted) if starred is None else None)
+    targets = target.elts
+    starred = next((place for place, part in enumerate(targets) if isinstance(part, ast.Starred)), None)
+    items = items_of(machine, value, target, len(targets) if starred is None else None)
     if starred is not None:
-        known = items is not None and len(items) >= len(wanted) - 1
-        rest = len(items) - len(wanted) + 1 if items is not None and known else 0
-        middle = items[starred : starred + rest] if items is not None and known else None
-        spread = Sequence("list", middle, machine.round, sample_item(machine, value, target))
-        before = items[:starred] if items is not None and known else None
-        after = items[starred + rest :] if items is not None and known else None
-        items = [*before, spread, *after] if before is not None and after is not None else None
-    for place, each in enumerate(wanted):
-        known_item = items is not None and place < len(items)
-        assign(machine, each, items[place] if items is not None and known_item else sample_item(machine, value, target))
+        items = _with_rest(machine, target, value, items, starred)
+    for place, part in enumerate(targets):
+        # More names than items: the program would fail here, so nothing is known of the rest.
+        known = items is not None and place < len(items)
+        assign(machine, part, items[place] if items is not None and known else sample_item(machine, value, target))
+
+
+def _with_rest(
+    machine: Machine, target: ast.Tuple | ast.List, value: Value, items: list[Value] | None, starred: int
+) -> list[Value] | None:
+    """Return the items with those of the starred name in a list; None where they are not known one by one."""
+    if items is None or len(items) < len(target.elts) - 1:
+        return None
+    count = len(items) - len(target.elts) + 1
+    rest = Sequence("list", items[starred : starred + count], machine.round, sample_item(machine, value, target))
+    return [*items[:starred], rest, *items[starred + count :]]

@@ -1,14 +1,15 @@
-"""TODO."""
+"""Evaluate expressions: what each kind of node in `ast` gives."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.check.interpreter.assignment import assign, bind
+from cudagraph_skill.check.interpreter.assignment import bind
 from cudagraph_skill.check.interpreter.attributes import Later, Super, attribute
 from cudagraph_skill.check.interpreter.branches import decide
 from cudagraph_skill.check.interpreter.comparisons import compare
+from cudagraph_skill.check.interpreter.comprehensions import comprehension
 from cudagraph_skill.check.interpreter.definitions import defaults
 from cudagraph_skill.check.interpreter.items import item_at, items_of, key_of, sample_item
 from cudagraph_skill.check.interpreter.iteration import iterate
@@ -22,7 +23,6 @@ from cudagraph_skill.check.interpreter.values import (
     Instance,
     Mapping,
     Object,
-    Origins,
     Scope,
     Sequence,
     Tensor,
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.check.interpreter.machine import Machine
 
+_LONGEST = 4000  # characters of a text that are kept
+_UNMARKED = (Tensor, Function, Instance, Bound, Object)  # carry no marks into GPU work
+
+# Names, attributes, items ---------------------------------------------------------------------------------------------
+
 
 def _constant(_: Machine, node: ast.Constant) -> Value:
     return const(node.value)
@@ -49,17 +54,17 @@ def _name(machine: Machine, node: ast.Name) -> Value:
     name = node.id
     if scope is not None and name in scope.declared:
         scope = scope.declared[name]
-    while scope is not None:
-        if name in scope.slots:
-            found = machine.read(scope, name, scope.slots[name], node)
-            if isinstance(found, Later):
-                found = found.resolve(machine)
-            if name in scope.varying:
-                message = f"the argument `{name}` differs from call to call; the graph keeps the value that it has at capture"
-                found = found.marked(machine.origin("CG103", node, message))
-            return found
+    while scope is not None and name not in scope.slots:
         scope = scope.outer
-    return machine.library.builtin(name)
+    if scope is None:
+        return machine.library.builtin(name)
+    value = machine.read(scope, name, scope.slots[name], node)
+    if isinstance(value, Later):
+        value = value.resolve(machine)
+    if name in scope.varying:
+        message = f"the argument `{name}` differs from call to call; the graph keeps the value that it has at capture"
+        value = value.marked(machine.origin("CG103", node, message))
+    return value
 
 
 def _attribute(machine: Machine, node: ast.Attribute) -> Value:
@@ -70,6 +75,13 @@ def _subscript(machine: Machine, node: ast.Subscript) -> Value:
     owner = machine.value(node.value)
     index = machine.value(node.slice)
     return item_at(machine, owner, index, node)
+
+
+def _slice(machine: Machine, node: ast.Slice) -> Value:
+    return Sequence("slice", [machine.value(bound) for bound in (node.lower, node.upper, node.step)], machine.round)
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
 
 
 def _binary(machine: Machine, node: ast.BinOp) -> Value:
@@ -93,52 +105,59 @@ def _compare(machine: Machine, node: ast.Compare) -> Value:
         left = right
     if len(results) == 1:
         return results[0]
-    for result in results[:-1]:
-        if isinstance(result, Tensor) and result.on_gpu:
-            machine.report("CG202", node, f"{quoted(node)} chains comparisons, which needs the truth of a GPU tensor")
-            return results[-1]
-    return Host("bool", sym=mix("chain", *(each.sym for each in results)), origins=origins_of(results))
+    # `a < b < c` is `a < b and b < c`: every result but the last is asked for its truth.
+    if any(isinstance(result, Tensor) and result.on_gpu for result in results[:-1]):
+        machine.report("CG202", node, f"{quoted(node)} chains comparisons, which needs the truth of a GPU tensor")
+        return results[-1]
+    return Host("bool", sym=mix("chain", *(result.sym for result in results)), origins=origins_of(results))
 
 
 def _bool_op(machine: Machine, node: ast.BoolOp) -> Value:
-    decides = isinstance(node.op, ast.Or)
-    possible: list[Value] = []
-    for place, operand in enumerate(node.values):
-        found = machine.value(operand)
-        if place == len(node.values) - 1:
-            possible.append(found)
-            break
-        known, origins = truth_of(machine, found, operand)
-        if known is decides:
-            possible.append(found)
-            break
-        if known is None:
-            possible.append(found.marked(origins))
-    return joined(possible, machine.round) or Value()
+    decisive = isinstance(node.op, ast.Or)  # the truth of an operand that ends the evaluation
+    results: list[Value] = []
+    *earlier, last = node.values
+    for operand in earlier:
+        value = machine.value(operand)
+        truth, origins = truth_of(machine, value, operand)
+        if truth is decisive:
+            return joined([*results, value], machine.round) or Value()
+        if truth is None:
+            results.append(value.marked(origins))
+    return joined([*results, machine.value(last)], machine.round) or Value()
 
 
 def _if_exp(machine: Machine, node: ast.IfExp) -> Value:
-    known, origins = holds(machine, node.test)
-    if known is not None and not origins:
-        return machine.value(node.body if known else node.orelse)
+    truth, origins = holds(machine, node.test)
+    if truth is not None and not origins:
+        return machine.value(node.body if truth else node.orelse)
     results: list[Value] = []
 
-    def one(branch: ast.expr) -> Callable[[], int]:
-        def ran() -> int:
+    def evaluates(branch: ast.expr) -> Callable[[], int]:
+        def evaluate() -> int:
             results.append(machine.value(branch))
             return 0
 
-        return ran
+        return evaluate
 
-    decide(machine, known, origins, one(node.body), one(node.orelse), node.test)
-    if known is not None and origins:
-        if any(isinstance(each, (Tensor, Function, Instance, Bound, Object)) for each in results):
-            machine.emit(origins)
-        return results[-1].marked(origins)
-    found = joined(results, machine.round) or Value()
-    if origins and not isinstance(found, (Host, Array)):
+    decide(machine, truth, origins, evaluates(node.body), evaluates(node.orelse), node.test)
+    if truth is None:
+        result = joined(results, machine.round) or Value()
+        frozen = bool(origins) and not isinstance(result, (Host, Array))
+    else:
+        result = results[-1]  # the branch that is taken runs last
+        frozen = any(isinstance(value, _UNMARKED) for value in results)
+    if frozen:
         machine.emit(origins)
-    return found.marked(origins)
+    return result.marked(origins)
+
+
+def _walrus(machine: Machine, node: ast.NamedExpr) -> Value:
+    value = machine.value(node.value)
+    bind(machine, node.target.id, value, node)
+    return value
+
+
+# Calls and functions --------------------------------------------------------------------------------------------------
 
 
 def _call(machine: Machine, node: ast.Call) -> Value:
@@ -148,172 +167,40 @@ def _call(machine: Machine, node: ast.Call) -> Value:
             return Super(frame.cls, frame.receiver)
     function = machine.value(node.func)
     args: list[Value] = []
-    for each in node.args:
-        if isinstance(each, ast.Starred):
-            spread = machine.value(each.value)
-            known = items_of(machine, spread, each)
-            args += known if known is not None else [sample_item(machine, spread, each)]
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            spread = machine.value(arg.value)
+            items = items_of(machine, spread, arg)
+            # Of unknown length: one argument stands for them, so that the callee sees what kind they are.
+            args += items if items is not None else [sample_item(machine, spread, arg)]
         else:
-            args.append(machine.value(each))
+            args.append(machine.value(arg))
     kwargs: dict[str, Value] = {}
     for keyword in node.keywords:
-        found = machine.value(keyword.value)
+        value = machine.value(keyword.value)
         if keyword.arg is not None:
-            kwargs[keyword.arg] = found
-        elif isinstance(found, Mapping):
-            kwargs |= {key: each for key, each in found.slots.items() if isinstance(key, str)}
+            kwargs[keyword.arg] = value
+        elif isinstance(value, Mapping):
+            kwargs |= {key: item for key, item in value.slots.items() if isinstance(key, str)}
     return machine.call(function, args, kwargs, node)
 
 
-def _list(machine: Machine, node: ast.List | ast.Tuple | ast.Set) -> Value:
-    kind = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}[type(node)]
-    found: list[Value] = []
-    for each in node.elts:
-        if not isinstance(each, ast.Starred):
-            found.append(machine.value(each))
-            continue
-        spread = machine.value(each.value)
-        known = items_of(machine, spread, each)
-        if known is None:
-            rest = joined([*found, sample_item(machine, spread, each)], machine.round)
-            return Sequence(kind, None, machine.round, rest)
-        found += known
-    return Sequence(kind, found, machine.round)
-
-
-def _dict(machine: Machine, node: ast.Dict) -> Value:
-    made = Mapping(machine.round)
-    for key, each in zip(node.keys, node.values, strict=True):
-        found = machine.value(each)
-        if key is None:
-            if isinstance(found, Mapping):
-                made.slots.update(found.slots)
-                made.rest = found.rest if made.rest is None else made.rest
-            else:
-                made.rest = Value()
-            continue
-        known = key_of(machine.value(key))
-        if known is None:
-            made.rest = joined([*([made.rest] if made.rest is not None else []), found], machine.round)
-        else:
-            made.slots[known] = found
-    return made
-
-
-def _comprehension(machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-    found: list[Value] = []
-    pairs = Mapping(machine.round)
-    exact = [True]
-    sources: list[Origins] = []
-    outer = machine.frame.scope
-    machine.frame.scope = Scope(machine.round, outer, outer.global_scope)
-    if isinstance(node, ast.DictComp):
-        machine.frame.scope.slots["[]"] = pairs  # what it has made so far is alive
-    elif not isinstance(node, ast.GeneratorExp):
-        machine.frame.scope.slots["[]"] = Sequence("list", found, machine.round)
-
-    def produce(place: int) -> int:
-        if place == len(node.generators):
-            if isinstance(node, ast.DictComp):
-                key, each = key_of(machine.value(node.key)), machine.value(node.value)
-                if key is None:
-                    pairs.rest = joined([*([pairs.rest] if pairs.rest is not None else []), each], machine.round)
-                else:
-                    pairs.slots[key] = each
-            else:
-                found.append(machine.value(node.elt))
-            return 0
-        generator = node.generators[place]
-        source = machine.value(generator.iter)
-        sources.append(source.origins)
-        exact[0] = exact[0] and items_of(machine, source, generator.iter) is not None
-
-        def turn(each: Value) -> int:
-            assign(machine, generator.target, each)
-            for condition in generator.ifs:
-                known, origins = holds(machine, condition)
-                if known is False and not origins:
-                    return 0
-                exact[0] = exact[0] and known is not None
-            return produce(place + 1)
-
-        iterate(machine, source, generator.iter, turn)
-        return 0
-
-    try:
-        produce(0)
-    finally:
-        machine.frame.scope = outer
-    if isinstance(node, ast.DictComp):
-        return pairs
-    if machine.torch.outputs and not machine.inside and _same_memory(found):
-        message = f"{quoted(node)} keeps outputs of a graphed callable, which the next call overwrites"
-        machine.add("CG308", *machine.site(node), message, ())
-    kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "iterator"}[type(node)]
-    if exact[0]:
-        return Sequence(kind, found, machine.round)
-    made = Sequence(kind, None, machine.round, joined(found, machine.round))
-    made.origins = frozenset().union(*sources)
-    return made
-
-
-def _same_memory(found: list[Value]) -> bool:
-    return (
-        len(found) > 1
-        and isinstance(found[0], Tensor)
-        and all(isinstance(each, Tensor) and each.storages == found[0].storages for each in found)
-    )
-
-
-def _formatted_string(machine: Machine, node: ast.JoinedStr) -> Value:
-    parts: list[Value] = []
-    for each in node.values:
-        if isinstance(each, ast.FormattedValue):
-            found = machine.value(each.value)
-            parts.append(found)
-            if each.format_spec is not None:
-                machine.value(each.format_spec)
-            machine.library.read_text(machine, found, each.value)
-        else:
-            parts.append(machine.value(each))
-    if all(isinstance(each, Host) and each.known for each in parts) and not any(
-        isinstance(each, ast.FormattedValue) and (each.format_spec or each.conversion != -1) for each in node.values
-    ):
-        text = "".join(str(each.value) for each in parts if isinstance(each, Host))
-        return const(text[:4000], origins_of(parts))
-    return Host("str", sym=mix("text", *(each.sym for each in parts)), origins=origins_of(parts))
-
-
-def _walrus(machine: Machine, node: ast.NamedExpr) -> Value:
-    found = machine.value(node.value)
-    bind(machine, node.target.id, found, node)
-    return found
-
-
 def _lambda(machine: Machine, node: ast.Lambda) -> Value:
-    made = Function(node, machine.frame.scope.visible(), machine.frame.module, "<lambda>")
-    made.defaults = defaults(machine, node.args)
-    made.owner = machine.frame.cls
-    machine.created.setdefault(node, []).append(made)
-    return made
+    function = Function(node, machine.frame.scope.visible(), machine.frame.module, "<lambda>")
+    function.defaults = defaults(machine, node.args)
+    function.owner = machine.frame.cls
+    machine.created.setdefault(node, []).append(function)
+    return function
 
 
-def _slice(machine: Machine, node: ast.Slice) -> Value:
-    return Sequence("slice", [machine.value(each) for each in (node.lower, node.upper, node.step)], machine.round)
-
-
-def _starred(machine: Machine, node: ast.Starred) -> Value:
-    return machine.value(node.value)
-
-
-def _await(machine: Machine, node: ast.Await) -> Value:
+def _inner(machine: Machine, node: ast.Starred | ast.Await) -> Value:
     return machine.value(node.value)
 
 
 def _yield(machine: Machine, node: ast.Yield) -> Value:
-    found = machine.value(node.value)
+    value = machine.value(node.value)
     if machine.frame.on_yield is not None:
-        machine.frame.on_yield(found)
+        machine.frame.on_yield(value)
     return Value()
 
 
@@ -323,6 +210,67 @@ def _yield_from(machine: Machine, node: ast.YieldFrom) -> Value:
     if yielded is not None:
         iterate(machine, source, node.value, yielded)
     return Value()
+
+
+# Containers and text --------------------------------------------------------------------------------------------------
+
+
+def _list(machine: Machine, node: ast.List | ast.Tuple | ast.Set) -> Value:
+    kind = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}[type(node)]
+    items: list[Value] = []
+    for element in node.elts:
+        if not isinstance(element, ast.Starred):
+            items.append(machine.value(element))
+            continue
+        spread = machine.value(element.value)
+        known = items_of(machine, spread, element)
+        if known is None:
+            rest = joined([*items, sample_item(machine, spread, element)], machine.round)
+            return Sequence(kind, None, machine.round, rest)
+        items += known
+    return Sequence(kind, items, machine.round)
+
+
+def _dict(machine: Machine, node: ast.Dict) -> Value:
+    made = Mapping(machine.round)
+    for key_node, value_node in zip(node.keys, node.values, strict=True):
+        value = machine.value(value_node)
+        key = None if key_node is None else key_of(machine.value(key_node))
+        if key_node is None:
+            _spread_into(made, value)
+        elif key is None:
+            made.rest = joined([*([made.rest] if made.rest is not None else []), value], machine.round)
+        else:
+            made.slots[key] = value
+    return made
+
+
+def _spread_into(made: Mapping, value: Value) -> None:
+    """Put `**value` into a dict."""
+    if not isinstance(value, Mapping):
+        made.rest = Value()  # any key may be there
+        return
+    made.slots.update(value.slots)
+    made.rest = value.rest if made.rest is None else made.rest
+
+
+def _formatted_string(machine: Machine, node: ast.JoinedStr) -> Value:
+    parts: list[Value] = []
+    plain = True  # the text is its parts, one after the other
+    for piece in node.values:
+        if not isinstance(piece, ast.FormattedValue):
+            parts.append(machine.value(piece))
+            continue
+        value = machine.value(piece.value)
+        parts.append(value)
+        if piece.format_spec is not None:
+            machine.value(piece.format_spec)
+        plain = plain and piece.format_spec is None and piece.conversion == -1
+        machine.library.read_text(machine, value, piece.value)
+    if plain and all(isinstance(part, Host) and part.known for part in parts):
+        text = "".join(str(part.value) for part in parts if isinstance(part, Host))
+        return const(text[:_LONGEST], origins_of(parts))
+    return Host("str", sym=mix("text", *(part.sym for part in parts)), origins=origins_of(parts))
 
 
 EXPRESSIONS: dict[type, Callable[[Machine, Any], Value]] = {
@@ -340,16 +288,16 @@ EXPRESSIONS: dict[type, Callable[[Machine, Any], Value]] = {
     ast.Tuple: _list,
     ast.Set: _list,
     ast.Dict: _dict,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.DictComp: _comprehension,
+    ast.ListComp: comprehension,
+    ast.SetComp: comprehension,
+    ast.GeneratorExp: comprehension,
+    ast.DictComp: comprehension,
     ast.JoinedStr: _formatted_string,
     ast.NamedExpr: _walrus,
     ast.Lambda: _lambda,
     ast.Slice: _slice,
-    ast.Starred: _starred,
-    ast.Await: _await,
+    ast.Starred: _inner,
+    ast.Await: _inner,
     ast.Yield: _yield,
     ast.YieldFrom: _yield_from,
 }
