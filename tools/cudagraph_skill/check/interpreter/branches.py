@@ -1,4 +1,4 @@
-"""TODO."""
+"""Decide which branches are followed."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ def decide(
     otherwise: Callable[[], int],
     node: ast.AST | None = None,
 ) -> int:
-    """Go on with the branch that is taken, or with both; a changing value that decides is a frozen branch."""
+    """Go on with the branch that is taken, or with both; where a changing value decides, the graph freezes the branch."""
     if truth is not None and not origins:
         return then() if truth else otherwise()
 
-    level = machine.quiet
+    level = machine.quiet  # that of the condition: the branch that is not taken runs more quietly
 
-    def leaving(run: Callable[[], int]) -> Callable[[], int]:
-        def ran() -> int:
+    def noting(run: Callable[[], int]) -> Callable[[], int]:
+        def run_and_note() -> int:
             status = machine.under(origins, run, node, level)
             if status in {RETURN, BREAK, CONTINUE} and origins:
                 machine.left = origins
+                # Whatever stands behind this branch runs or not as it did at capture.
                 if not only_guard(origins):
                     machine.emit(origins, node)
             return status
 
-        return ran
+        return run_and_note
 
-    one, other = leaving(then), leaving(otherwise)
     if truth is None:
-        return machine.fork(one, other)
-    taken, missed = (one, other) if truth else (other, one)
+        return machine.fork(noting(then), noting(otherwise))
+    taken, missed = (noting(then), noting(otherwise)) if truth else (noting(otherwise), noting(then))
+    # The other branch is looked at first, for the GPU work in it that the graph will lack.
     mark = len(machine.journal)
     machine.hushed(missed)
     machine.undo(mark)
@@ -51,7 +52,10 @@ def decide(
 
 
 def refills(node: ast.If) -> bool:
-    """Whether a branch assigns what its condition asks about: `if self.mask is None or self.mask.shape[0] != n: self.mask = …`."""
+    """Tell whether a branch assigns what its condition asks about: a cache, which is full after the first call.
+
+    `if self.mask is None or self.mask.shape[0] != n: self.mask = …`
+    """
     targets = {
         ast.unparse(target)
         for statement in node.body
@@ -60,9 +64,6 @@ def refills(node: ast.If) -> bool:
         for target in inner.targets
         if isinstance(target, (ast.Attribute, ast.Subscript))
     }
-    asked = (
-        {ast.unparse(each) for each in ast.walk(node.test) if isinstance(each, (ast.Attribute, ast.Subscript))}
-        if targets
-        else set()
-    )
-    return bool(targets & asked)
+    if not targets:
+        return False
+    return any(ast.unparse(part) in targets for part in ast.walk(node.test) if isinstance(part, (ast.Attribute, ast.Subscript)))

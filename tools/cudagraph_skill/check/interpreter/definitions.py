@@ -1,4 +1,4 @@
-"""TODO."""
+"""Run what gives names to code: `def`, `class`, `import`, and the decorators above them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def define(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) -> in
 
 
 def defined(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
-    """The value of a `def`: the function, as its decorators leave it."""
+    """Return the value of a `def`: the function, as its decorators leave it."""
     function = Function(node, machine.frame.scope.visible(), machine.frame.module, node.name)
     function.defaults = defaults(machine, node.args)
     machine.created.setdefault(node, []).append(function)
@@ -35,14 +35,15 @@ def defined(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef) -> V
 
 
 def _decorated(machine: Machine, node: ast.expr, value: Value) -> Value:
-    """What a decorator makes of a function, followed into its own module but no further: many only register or document."""
-    found = _outlined(machine, node)
-    if isinstance(found, Later):
-        found = found.resolve(machine)
+    """Return what a decorator makes of a function."""
+    decorator = _outlined(machine, node)
+    if isinstance(decorator, Later):
+        decorator = decorator.resolve(machine)
+    # It is followed into its own module but no further, and not for long: many only register or document.
     outline, steps = machine.outline, machine.steps
     machine.outline, machine.steps = True, max(machine.steps, machine.budget - _DECORATING)
     try:
-        return decorate(machine, found, value, node)
+        return decorate(machine, decorator, value, node)
     except Exhausted:
         return value
     finally:
@@ -50,7 +51,7 @@ def _decorated(machine: Machine, node: ast.expr, value: Value) -> Value:
 
 
 def _outlined(machine: Machine, node: ast.expr) -> Value:
-    """An expression that needs no other module to be read."""
+    """Return the value of an expression without reading another module for it."""
     outline, machine.outline = machine.outline, True
     try:
         return machine.value(node)
@@ -59,10 +60,12 @@ def _outlined(machine: Machine, node: ast.expr) -> Value:
 
 
 def defaults(machine: Machine, arguments: ast.arguments) -> dict[str, Value]:
-    """Default values by name of the argument."""
+    """Return default values by name of the argument."""
     positional = [*arguments.posonlyargs, *arguments.args]
+    # Defaults belong to the last of the positional arguments.
     pairs = list(zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True))
-    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
+    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    pairs += [(argument, value) for argument, value in keywords if value]
     return {argument.arg: machine.value(value) for argument, value in pairs}
 
 
@@ -71,7 +74,7 @@ def define_class(machine: Machine, node: ast.ClassDef) -> int:
     bases = [_outlined(machine, base) for base in node.bases if not isinstance(base, ast.Starred)]
     made = Class(node, bases, machine.frame.module, machine.round)
     scope = Scope(machine.round, machine.frame.scope, machine.frame.scope.global_scope)
-    scope.slots = made.slots
+    scope.slots = made.slots  # what the body assigns are the members
     scope.of_class = True
     frame = Frame(machine.frame.module, scope, node.name, node)
     machine.frames.append(frame)
@@ -79,6 +82,7 @@ def define_class(machine: Machine, node: ast.ClassDef) -> int:
         machine.block(node.body)
     finally:
         machine.frames.pop()
+    # A bare `super()` in a method asks for the class that holds the method.
     for value in made.slots.values():
         for function in _functions_of(value):
             function.owner = function.owner or made
@@ -94,8 +98,8 @@ def import_modules(machine: Machine, node: ast.Import) -> int:
     for alias in node.names:
         top = alias.name.split(".")[0]
         module = machine.project.find(alias.name if alias.asname else top, machine.frame.module)
-        found: Value = module or External(alias.name if alias.asname else top)
-        bind(machine, alias.asname or top, found, node)
+        # `import a.b` binds `a`; only `import a.b as c` binds the inner module.
+        bind(machine, alias.asname or top, module or External(alias.name if alias.asname else top), node)
     return NEXT
 
 
@@ -107,7 +111,7 @@ def import_names(machine: Machine, node: ast.ImportFrom) -> int:
             _import_all(machine, module, node)
         elif module is None and not node.level:
             bind(machine, alias.asname or alias.name, machine.library.named(f"{node.module}.{alias.name}"), node)
-        elif module is None:
+        elif module is None:  # a relative import of a file that is not there
             bind(machine, alias.asname or alias.name, Value(), node)
         else:
             bind(machine, alias.asname or alias.name, Later(module, alias.name), node)
@@ -122,8 +126,9 @@ def _import_all(machine: Machine, module: Module | None, node: ast.AST) -> None:
 
 
 def decorate(machine: Machine, decorator: Value, function: Value, node: ast.AST) -> Value:
-    """What a decorator makes of a function."""
+    """Return what a decorator makes of a function; the function itself where nothing is known of the decorator."""
     if isinstance(decorator, Method) and decorator.name in {"setter", "getter", "deleter"}:
+        # `@x.setter` leaves the property; set_attribute looks the setter up by its own name.
         if isinstance(function, Function):
             machine.frame.scope.slots[f"{function.name}.{decorator.name}"] = function
             return machine.frame.scope.slots.get(function.name, function)
@@ -138,6 +143,7 @@ def decorate(machine: Machine, decorator: Value, function: Value, node: ast.AST)
 
 
 def _functions_of(value: Value) -> list[Function]:
+    """Return the functions that a member of a class leads to, through what wraps them."""
     if isinstance(value, Function):
         return [value]
     if isinstance(value, Partial):

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Go through the items of a loop, or through what a generator yields."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.check.interpreter.machine import Machine
 
-TURNS = 12  # turns of a loop that are followed
+TURNS = 12  # turns of a loop that are followed: enough for layers that differ, and for state that settles
 
 
 def iterate(machine: Machine, source: Value, node: ast.AST, turn: Callable[[Value], int]) -> bool:
-    """Run `turn` for the items of `source`; whether it ended early for certain."""
+    """Run `turn` for the items of `source`; tell whether it ended early for certain."""
     if isinstance(source, Object) and source.name == "generator":
         return _generate(machine, source, turn)
     items = items_of(machine, source, node)
     known = items is not None
-    origins = source.origins
     if items is None:
-        item = sample_item(machine, source, node)
-        items = [item, item]
+        # Two turns with any item show what one turn leaves for the next.
+        items = [sample_item(machine, source, node)] * 2
     before = machine.gpu_calls
     churns = machine.inside and walks_rows(source) and not isinstance(node, ast.Tuple)
     for item in items[:TURNS]:
-        status = machine.under(origins, lambda item=item: turn(item), node)  # type: ignore[misc]
+        status = machine.under(source.origins, lambda item=item: turn(item), node)  # type: ignore[misc]
         if status in {BREAK, RETURN, RAISE}:
-            return known
+            return known  # of an unknown number of items none may be there
+    # One kernel for each row may be what the row is for; two that follow one another could be one for all rows.
     if churns and machine.gpu_calls - before >= 2:
         machine.report("CG504", node, f"this loop launches its kernels anew for each row of {quoted(node)}")
     return False
 
 
 def _generate(machine: Machine, generator: Object, turn: Callable[[Value], int]) -> bool:
+    """Run `turn` for what a generator yields, until it leaves the loop: the rest of the generator is not run then."""
     stopped = False
 
     def yielded(value: Value) -> int:
@@ -53,7 +54,7 @@ def _generate(machine: Machine, generator: Object, turn: Callable[[Value], int])
 
 
 def run_generator(machine: Machine, generator: Object, on_yield: Callable[[Value], int]) -> None:
-    """Run the body of a generator function; its frame is left for the consumer's while it has yielded."""
+    """Run the body of a generator function; its frames are put aside while the consumer has what was yielded."""
     function = generator.args[0]
     depth = len(machine.frames)
 

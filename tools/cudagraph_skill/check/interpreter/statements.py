@@ -1,4 +1,4 @@
-"""TODO."""
+"""Run statements: what each kind of node in `ast` does, and how it leaves its block."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ _WARM = 5  # turns that it takes all the same: calls before a lazy capture, the 
 
 def _expression_statement(machine: Machine, node: ast.Expr) -> int:
     if not isinstance(node.value, ast.Constant):
+        # A result that nobody keeps may be work that nobody waits for.
         machine.library.on_dropped(machine, machine.value(node.value), node.value)
     return NEXT
 
@@ -66,6 +67,7 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> int:
     old = machine.value(ast.copy_location(_loaded(target), target))
     new = machine.value(node.value)
     result = in_place(machine, node, old, new)
+    # A tensor that was changed in place is the same; its name is not bound anew, as a replay would not see that.
     if result is not old or isinstance(old, (Host, Sequence)):
         assign(machine, target, result)
     return NEXT
@@ -73,8 +75,9 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> int:
 
 def _if(machine: Machine, node: ast.If) -> int:
     truth, origins = holds(machine, node.test)
+    # A cache that earlier calls have filled: the capture does not fill it again.
     if truth is None and not origins and machine.inside and machine.round > 1 and refills(node):
-        return machine.block(node.orelse)  # a cache that earlier calls have filled
+        return machine.block(node.orelse)
 
     def then() -> int:
         return machine.block(node.body)
@@ -95,8 +98,10 @@ def _while(machine: Machine, node: ast.While) -> int:
         status = machine.under(origins, lambda: machine.block(node.body), node.test)
         if status == BREAK:
             return NEXT
+        # A loop that may not begin may not return either.
         if status in {RETURN, RAISE}:
             return NEXT if truth is None else status
+        # Two turns show what one turn leaves for the next.
         if truth is None and turn:
             break
     return NEXT
@@ -106,59 +111,65 @@ def _for(machine: Machine, node: ast.For | ast.AsyncFor) -> int:
     source = machine.value(node.iter)
     status, before = NEXT, machine.steps
     same = not machine.inside and _repeats(node)
-    done: list[object] = []
+    written: list[object] = []
 
     def turn(item: Value) -> int:
         nonlocal status
         assign(machine, node.target, item)
         mark = len(machine.journal)
         status = machine.block(node.body)
-        return BREAK if status == NEXT and same and _enough(machine, done, mark, before) else status
+        return BREAK if status == NEXT and same and _is_enough(machine, written, mark, before) else status
 
     broke = iterate(machine, source, node.iter, turn)
+    # Where the number of turns is not known, the loop may as well end without leaving.
     if status == RETURN or (broke and status == RAISE):
         return status if broke else NEXT
     return machine.block(node.orelse) if status != BREAK else NEXT
 
 
-def _enough(machine: Machine, done: list[object], mark: int, before: int) -> bool:
-    """Whether a loop that repeats itself has written the same in its last two turns, or takes too long."""
-    written = [
-        (key, outline(place if isinstance(place, Sequence) else place.get(key))) for place, key, _ in machine.journal[mark:]
-    ]
-    done.append((machine.torch.ddp_calls, written))
-    if done[-2:-1] == done[-1:]:
+def _is_enough(machine: Machine, written: list[object], mark: int, before: int) -> bool:
+    """Tell whether a loop that repeats itself has written the same in its last two turns, or takes too long.
+
+    `written` has what earlier turns wrote; this turn began at `mark` of the journal, and the loop after `before` steps.
+    """
+    writes = machine.journal[mark:]
+    now = [(key, outline(place if isinstance(place, Sequence) else place.get(key))) for place, key, _ in writes]
+    # DDP changes its buckets after the first iterations without writing to anything of the user's.
+    written.append((machine.torch.ddp_calls, now))
+    if written[-2:-1] == written[-1:]:
         return True
-    long = len(done) >= _WARM and machine.steps - before > _REPEATING
+    long = len(written) >= _WARM and machine.steps - before > _REPEATING
     machine.hurried = machine.hurried or long
     return long
 
 
 def _try(machine: Machine, node: ast.Try) -> int:
-    before = machine.frame.catch
-    catches = bool(node.handlers)
-    found = set(machine.findings)
-    machine.frame.catch = before or catches
+    caught = machine.frame.catch
+    findings = set(machine.findings)
+    machine.frame.catch = caught or bool(node.handlers)
     status = machine.block(node.body)
-    machine.frame.catch = before
-    if catches:
-        _swallowed(machine, node, found)
+    machine.frame.catch = caught
+    if node.handlers:
+        _report_swallowed(machine, node, findings)
+    # The body is taken to succeed, as `try: import x` mostly does; handlers run where it certainly raises.
     if status == RAISE and node.handlers:
         status = NEXT
         for handler in node.handlers:
             status = machine.block(handler.body)
     elif status == NEXT:
         status = machine.block(node.orelse)
+    # A `return` in `finally` goes before that of the body.
     final = machine.block(node.finalbody)
     return final if final != NEXT else status
 
 
-def _swallowed(machine: Machine, node: ast.Try, before: set[tuple[str, int, str]]) -> None:
+def _report_swallowed(machine: Machine, node: ast.Try, before: set[tuple[str, int, str]]) -> None:
+    """Report what breaks the capture inside a `try` that catches: the program goes on with a capture that is invalid."""
     for key in set(machine.findings) - before:
         if machine.library.breaks_capture(key[2]):
-            found = machine.findings[key]
+            cause = machine.findings[key]
             message = f"the except of line {node.handlers[0].lineno} cannot save the capture that this breaks: it stays invalid"
-            machine.add("CG233", found.path, found.line, found.column, message, found.via)
+            machine.add("CG233", cause.path, cause.line, cause.column, message, cause.via)
 
 
 def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> int:
@@ -166,6 +177,7 @@ def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> int:
 
 
 def _enter(machine: Machine, node: ast.With | ast.AsyncWith, place: int) -> int:
+    """Enter the contexts from `place` on, one within the other, and run the body in the last."""
     if place == len(node.items):
         return machine.block(node.body)
     item = node.items[place]
@@ -197,13 +209,14 @@ def _raise(machine: Machine, node: ast.Raise) -> int:
 
 def _assert(machine: Machine, node: ast.Assert) -> int:
     truth, _ = holds(machine, node.test)
+    # Only `assert False` is taken to raise: other assertions are there because they hold.
     return RAISE if truth is False and not machine.quiet and isinstance(node.test, ast.Constant) else NEXT
 
 
 def _delete(machine: Machine, node: ast.Delete) -> int:
     for target in node.targets:
         if isinstance(target, ast.Name):
-            slots = machine.frame.scope.slots
+            slots = machine.frame.scope.slots  # in the journal, so that a branch that is not taken keeps the name
             machine.journal.append((slots, target.id, slots.get(target.id)))
             slots.pop(target.id, None)
         elif isinstance(target, ast.Subscript):
@@ -222,6 +235,7 @@ def _nonlocal(machine: Machine, node: ast.Nonlocal) -> int:
         scope = machine.frame.scope.outer
         while scope is not None and name not in scope.slots:
             scope = scope.outer
+        # The outer function may itself have the name from a `global` or `nonlocal`.
         if scope is not None:
             machine.frame.scope.declared[name] = scope.declared.get(name, scope)
     return NEXT
@@ -242,6 +256,7 @@ def _cases(machine: Machine, subject: Value, cases: list[ast.match_case]) -> int
     if case.guard is not None and truth is not False:
         guarded, _ = holds(machine, case.guard)
         truth = guarded if truth else None if guarded is not False else False
+    # What a tensor holds decides nothing here: matching it against values is reported above.
     origins = subject.origins if isinstance(subject, Host) else NONE
     return decide(machine, truth, origins, lambda: machine.block(case.body), lambda: _cases(machine, subject, rest))
 
@@ -251,29 +266,35 @@ def _leave(_: Machine, node: ast.stmt) -> int:
 
 
 def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Value], int], statement: ast.AST) -> int:
-    """Run the body of a `with` inside its context."""
+    """Run the body of a `with` inside its context; return how the body leaves."""
     if isinstance(context, Object) and context.name == "contextmanager":
-        status = [0]
-
-        def yielded(given: Value) -> int:
-            status[0] = body(given)
-            return 0
-
-        run_generator(machine, context, yielded)
-        return status[0]
-    if isinstance(context, Instance) and context.cls.find("__enter__"):
-        opened = context.cls.find("__enter__")
+        return _enter_generator(machine, context, body)
+    opened = context.cls.find("__enter__") if isinstance(context, Instance) else None
+    if isinstance(context, Instance) and opened:
+        status = body(machine.call(bind_member(opened[1], context), [], {}, node))
         closed = context.cls.find("__exit__")
-        given = machine.call(bind_member(opened[1], context), [], {}, node) if opened else context
-        left = body(given)
         if closed:
+            # No exception: three times None.
             machine.call(bind_member(closed[1], context), [const(None)] * 3, {}, node)
-        return left
+        return status
     return machine.library.enter(machine, context, node, body, statement)
 
 
+def _enter_generator(machine: Machine, context: Object, body: Callable[[Value], int]) -> int:
+    """Run the body where a function with `@contextmanager` yields."""
+    status = NEXT
+
+    def yielded(given: Value) -> int:
+        nonlocal status
+        status = body(given)
+        return NEXT
+
+    run_generator(machine, context, yielded)
+    return status
+
+
 def matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | None:
-    """Whether a pattern fits, where that is known; names of the pattern are bound."""
+    """Tell whether a pattern fits, None where that is not known; bind the names of the pattern."""
     if isinstance(pattern, ast.MatchValue):
         wanted = machine.value(pattern.value)
         if isinstance(subject, Host) and isinstance(wanted, Host) and subject.known and wanted.known:
@@ -287,10 +308,11 @@ def matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | No
             bind(machine, pattern.name, subject, pattern)
         return known
     if isinstance(pattern, ast.MatchOr):
-        known_each = [matches(machine, subject, each) for each in pattern.patterns]
-        return True if True in known_each else None if None in known_each else False
-    for each in ast.walk(pattern):
-        name = getattr(each, "name", None) or getattr(each, "rest", None)
+        fits = [matches(machine, subject, option) for option in pattern.patterns]
+        return True if True in fits else None if None in fits else False
+    # Patterns of classes, sequences and mappings may fit: each name in them gets some part of the subject.
+    for part in ast.walk(pattern):
+        name = getattr(part, "name", None) or getattr(part, "rest", None)
         if isinstance(name, str):
             bind(machine, name, sample_item(machine, subject, pattern), pattern)
     return None
@@ -298,13 +320,14 @@ def matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | No
 
 @lru_cache(maxsize=1000)
 def _repeats(node: ast.For | ast.AsyncFor) -> bool:
-    """Whether a loop does the same at each turn: its body does not mention what the turns differ in."""
-    names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
-    mentioned = {each.id for statement in node.body for each in ast.walk(statement) if isinstance(each, ast.Name)}
+    """Tell whether a loop does the same at each turn: its body does not mention what the turns differ in."""
+    names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    mentioned = {part.id for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)}
     return isinstance(node.target, ast.Name) and not names & mentioned
 
 
 def _loaded(target: ast.expr) -> ast.expr:
+    """Return the target of `target += …` as an expression that reads it."""
     if isinstance(target, ast.Name):
         return ast.Name(target.id, ast.Load())
     if isinstance(target, ast.Attribute):
