@@ -1,9 +1,9 @@
-"""TODO."""
+"""Follow calls: into functions of the user's, and to the library for everything else."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
 from cudagraph_skill.check.interpreter.frames import NEXT, Frame
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.check.interpreter.machine import Machine
 
-_DEPTH, _SAME = 36, 2  # calls within each other, calls of one function within itself
+_DEPTH = 36  # calls within each other: a deep model has about ten, and the check's own stack is not endless
+_SAME = 2  # calls of one function within itself
 
 
-def _call_function(
-    machine: Machine, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST, yielded: Any = None
-) -> Value:
+def _call_function(machine: Machine, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    # What the program calls a function with is the best sample of what its capture gets.
     if not machine.inside and not isinstance(function.node, ast.Lambda):
         machine.observed[function.node] = (args, kwargs)
     if "contextmanager" in function.marks or machine.library.yields(function.node):
+        # The body runs when something is asked of it.
         how = "contextmanager" if "contextmanager" in function.marks else "generator"
         return Object(how, [function, *args], kwargs, machine.round)
     if function.memo is not None:
@@ -47,7 +48,7 @@ def _call_function(
         if key not in function.memo:
             function.memo[key] = run(machine, function, args, kwargs, node, None)
         return function.memo[key]
-    return run(machine, function, args, kwargs, node, yielded)
+    return run(machine, function, args, kwargs, node, None)
 
 
 def run(
@@ -58,7 +59,10 @@ def run(
     node: ast.AST | None,
     yielded: Callable[[Value], int] | None,
 ) -> Value:
-    """Follow a call into a function of the user's."""
+    """Return what a function of the user's returns; `yielded` gets what it yields.
+
+    Where summaries are kept, each function is followed once in a round, whatever its arguments are.
+    """
     summary = (function.node, machine.round)
     if machine.summaries is not None and summary in machine.summaries and yielded is None:
         return machine.summaries[summary]
@@ -76,6 +80,7 @@ def _follow(
     node: ast.AST | None,
     yielded: Callable[[Value], int] | None,
 ) -> Value:
+    """Run the body of a function on its arguments; return what it may return."""
     if len(machine.frames) > _DEPTH or _recurs(machine, function, [*args, *kwargs.values()], node):
         return Value()
     scope = Scope(machine.round, function.scope, function.scope.global_scope)
@@ -88,8 +93,8 @@ def _follow(
     if machine.varying is not None and machine.varying[0] is function.node:
         scope.varying = machine.varying[1]
     machine.frames.append(frame)
-    quiet = "no_grad" in function.marks
-    machine.torch.no_grad += quiet
+    no_grad = "no_grad" in function.marks
+    machine.torch.no_grad += no_grad
     try:
         if isinstance(function.node, ast.Lambda):
             return machine.value(function.node.body)
@@ -98,15 +103,15 @@ def _follow(
             machine.leaving(frame)
     finally:
         machine.frames.pop()
-        machine.torch.no_grad -= quiet
-    results = frame.returned
-    if status == NEXT:
-        results = [*results, const(None)]
+        machine.torch.no_grad -= no_grad
+    # A body that may run to its end may return None.
+    results = [*frame.returned, const(None)] if status == NEXT else frame.returned
     return joined(results, machine.round) or Value()
 
 
 def _recurs(machine: Machine, function: Function, given: list[Value], node: ast.AST | None) -> bool:
-    """Whether a call within itself is followed far enough: from this place, or with arguments of which no more is known."""
+    """Tell whether a call within itself is followed far enough: from this place, or with arguments of which no more is known."""
+    # A closure that is made anew in each call has another outer scope: that is not the same function again.
     if sum(frame.scope.outer is function.scope and frame.call is node for frame in machine.frames) > _SAME:
         return True
     within = [frame.given for frame in machine.frames if frame.node is function.node]
@@ -124,12 +129,19 @@ def _call_partial(machine: Machine, partial: Partial, args: list[Value], kwargs:
 
 
 def _call_choice(machine: Machine, choice: Choice, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    machine.sink(choice)
-    results = []
-    for option in choice.options:
-        machine.quiet += isinstance(option, Object)  # which of several layers it is, is not known
+    machine.sink(choice)  # if which one it is changes, the graph has the one of the capture
+    results: list[Value] = []
+
+    def call(option: Value) -> int:
         results.append(machine.call(option, args, kwargs, node))
-        machine.quiet -= isinstance(option, Object)
+        return NEXT
+
+    for option in choice.options:
+        # Which of several layers it is, is not known: what only one of them does wrong may never run.
+        if isinstance(option, Object):
+            machine.hushed(lambda option=option: call(option))  # type: ignore[misc]
+        else:
+            call(option)
     return joined(results, machine.round) or Value()
 
 
@@ -142,9 +154,9 @@ def _call_class(machine: Machine, cls: Class, args: list[Value], kwargs: dict[st
 
 
 def _call_instance(machine: Machine, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    found = instance.cls.find("__call__")
-    if found:
-        return machine.call(bind_member(found[1], instance), args, kwargs, node)
+    method = instance.cls.find("__call__")
+    if method:
+        return machine.call(bind_member(method[1], instance), args, kwargs, node)
     return machine.library.call_module(machine, instance, args, kwargs, node)
 
 
@@ -167,8 +179,8 @@ def _call_later(machine: Machine, later: Later, args: list[Value], kwargs: dict[
 
 
 def _known_of(given: list[Value]) -> list[object]:
-    """What is known of arguments: which objects of the user's, and what kind of other values."""
-    return [each if isinstance(each, Instance) else outline(each) for each in given]
+    """Return what is known of arguments: which objects of the user's, and what kind of other values."""
+    return [value if isinstance(value, Instance) else outline(value) for value in given]
 
 
 CALLS: dict[type, Callable[..., Value]] = {

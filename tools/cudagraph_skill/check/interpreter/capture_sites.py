@@ -9,132 +9,122 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.frames import Frame
 
+_BUILDERS = 6  # functions that are run because they may make an object; the nearest first
 
-def capture_paths(tree: ast.Module) -> list[list[ast.AST]]:
-    """Paths of functions and classes down to each statement or call that may capture."""
-    found: list[list[ast.AST]] = []
-    waiting: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+Path = list[ast.AST]  # definitions from the top level down, outermost first
+
+
+def capture_paths(tree: ast.Module) -> list[Path]:
+    """Return the paths of functions and classes down to each statement or call that may capture, by line."""
+    paths: list[Path] = []
+    waiting: list[tuple[ast.AST, Path]] = [(tree, [])]
     while waiting:
         node, path = waiting.pop()
         for child in ast.iter_child_nodes(node):
-            inner = [*path, child] if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else path
-            if isinstance(child, (ast.With, ast.AsyncWith)) and any(
-                _ends_in(item.context_expr, "graph") for item in child.items
-            ):
-                found.append([*path, child])
-            if isinstance(child, ast.Call) and _ends_in(child, "make_graphed_callables"):
-                found.append([*path, child])
-            waiting.append((child, inner))
-    return sorted(found, key=lambda each: getattr(each[-1], "lineno", 0))
+            if _captures(child):
+                paths.append([*path, child])
+            waiting.append((child, [*path, child] if isinstance(child, (Definition, ast.ClassDef)) else path))
+    return sorted(paths, key=lambda path: getattr(path[-1], "lineno", 0))
 
 
-def roots(tree: ast.Module, done: set[int]) -> list[list[ast.AST]]:
-    """Functions and methods from which a capture is reached, and that no other function of the file refers to."""
-    reaching = {
-        each.name for path in capture_paths(tree) if id(path[-1]) not in done for each in path[:-1] if hasattr(each, "name")
-    }
-    tops: list[ast.AST] = [
-        each for each in tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    ]
-    named = {getattr(each, "name", ""): each for each in tops}
-    mentions = {name: _names_in(each) for name, each in named.items()}
-    while True:
-        more = {name for name, words in mentions.items() if words & reaching} - reaching
-        if not more:
-            break
-        reaching |= more
-    found: list[list[ast.AST]] = []
-    for name, each in named.items():
-        if name not in reaching or any(name in words for other, words in mentions.items() if other != name):
-            continue
-        if isinstance(each, ast.ClassDef):
-            found += _methods_that_reach(each, reaching)
-        else:
-            found.append([each])
-    return found
+def _captures(node: ast.AST) -> bool:
+    # By its name alone, however torch was imported: the interpreter finds out what it is.
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return any(_calls(item.context_expr, "graph") for item in node.items)
+    return _calls(node, "make_graphed_callables")
 
 
-def nearest(tree: ast.Module, done: set[int]) -> list[list[ast.AST]]:
-    """Functions and methods that hold a capture themselves."""
-    found = []
+def roots(tree: ast.Module, done: set[int]) -> list[Path]:
+    """Return functions and methods from which a capture is reached, and that no other function of the file refers to."""
+    captures = [path for path in capture_paths(tree) if id(path[-1]) not in done]
+    holders = {getattr(node, "name", "") for path in captures for node in path[:-1]}
+    named = {node.name: node for node in tree.body if isinstance(node, (Definition, ast.ClassDef))}
+    mentions = {name: _names_in(node) for name, node in named.items()}
+    reaching = _reaching(holders, mentions)
+    paths: list[Path] = []
+    for name, node in named.items():
+        # What another function mentions is called by it, with arguments that need no guess.
+        mentioned = any(name in words for other, words in mentions.items() if other != name)
+        if name in reaching and not mentioned:
+            paths += _methods_that_reach(node, reaching) if isinstance(node, ast.ClassDef) else [[node]]
+    return paths
+
+
+def nearest(tree: ast.Module, done: set[int]) -> list[Path]:
+    """Return functions and methods that hold a capture themselves."""
+    paths: list[Path] = []
     for path in capture_paths(tree):
-        methods = 2 if isinstance(path[0], ast.ClassDef) else 1
-        if id(path[-1]) not in done and len(path) > methods and path[:methods] not in found:
-            found.append(path[:methods])
-    return found
+        depth = 2 if isinstance(path[0], ast.ClassDef) else 1
+        if id(path[-1]) not in done and len(path) > depth and path[:depth] not in paths:
+            paths.append(path[:depth])
+    return paths
 
 
-def _methods_that_reach(owner: ast.ClassDef, reaching: set[str]) -> list[list[ast.AST]]:
-    methods = [each for each in owner.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    wanted = [each for each in methods if each.name in reaching and each.name != "__init__"]
-    called = {word for each in methods for word in _names_in(each)}
-    return [[owner, each] for each in wanted if each.name not in called] or [[owner, each] for each in wanted]
-
-
-def builders(tree: ast.Module, classes: set[str]) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Functions of the module that may make objects of these classes: they mention one, or something that does."""
-    defined = {each.name: each for each in tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
-    words = {name: _names_in(each) for name, each in defined.items()}
-    reaching = set(classes)
-    while more := {name for name, said in words.items() if said & reaching} - reaching:
+def _reaching(names: set[str], mentions: dict[str, set[str]]) -> set[str]:
+    """Return the names, and all that mention one of them, or something that does."""
+    reaching = set(names)
+    while more := {name for name, words in mentions.items() if words & reaching} - reaching:
         reaching |= more
-    found = [
-        each for name, each in defined.items() if name in reaching and isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
-    return sorted(found, key=lambda each: not words[each.name] & classes)[:6]
+    return reaching
 
 
-def _directly_in(body: list[ast.stmt], statement: ast.AST) -> bool:
-    for each in body:
-        if each is statement:
-            return True
-        if isinstance(each, (ast.With, ast.Try)) and _directly_in(each.body, statement):
-            return True
-    return False
+def _methods_that_reach(owner: ast.ClassDef, reaching: set[str]) -> list[Path]:
+    methods = [node for node in owner.body if isinstance(node, Definition)]
+    wanted = [method for method in methods if method.name in reaching and method.name != "__init__"]
+    called = {word for method in methods for word in _names_in(method)}
+    # Methods that call each other in a circle have no outermost one: then each of them is tried.
+    return [[owner, method] for method in wanted if method.name not in called] or [[owner, method] for method in wanted]
+
+
+def builders(tree: ast.Module, classes: set[str]) -> list[Definition]:
+    """Return functions of the module that may make objects of these classes: they mention one, or something that does."""
+    named = {node.name: node for node in tree.body if isinstance(node, (Definition, ast.ClassDef))}
+    mentions = {name: _names_in(node) for name, node in named.items()}
+    reaching = _reaching(classes, mentions)
+    functions = [node for name, node in named.items() if name in reaching and isinstance(node, Definition)]
+    # Those that mention a class themselves come first.
+    return sorted(functions, key=lambda node: not mentions[node.name] & classes)[:_BUILDERS]
 
 
 def loops_with_replay(tree: ast.Module, statement: ast.AST) -> bool:
-    """Whether a capture stands, unguarded, in a loop that also replays."""
-    for loop in ast.walk(tree):
-        if not isinstance(loop, (ast.For, ast.While)):
-            continue
-        if not _directly_in(loop.body, statement):
-            continue
-        if any(isinstance(each, ast.Call) and _ends_in(each, "replay") for each in ast.walk(loop)):
-            return True
-    return False
+    """Tell whether a capture stands, unguarded, in a loop that also replays."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
+    return any(_directly_in(loop.body, statement) and _calls_inside(loop, "replay") for loop in loops)
 
 
 def replays(frame: Frame, statement: ast.AST) -> bool:
-    """Whether the function that captures replays too."""
-    for each in ast.walk(frame.module.tree):
-        if (
-            isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
-            and each.name == frame.function
-            and _directly_in(each.body, statement)
-        ):
-            return any(isinstance(call, ast.Call) and _ends_in(call, "replay") for call in ast.walk(each))
-    return False
-
-
-@lru_cache(maxsize=4000)
-def _names_in(node: ast.AST) -> set[str]:
-    """Names and attributes that a piece of code mentions; asked again for each function of a file."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} | {
-        each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)
-    }
-
-
-def _ends_in(node: ast.AST, name: str) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    function = node.func
-    return (isinstance(function, ast.Attribute) and function.attr == name) or (
-        isinstance(function, ast.Name) and function.id == name
-    )
+    """Tell whether the function that captures replays too."""
+    functions = [node for node in ast.walk(frame.module.tree) if isinstance(node, Definition) and node.name == frame.function]
+    return any(_directly_in(node.body, statement) and _calls_inside(node, "replay") for node in functions)
 
 
 def is_reduce_overhead(node: ast.Call) -> bool:
     """Tell whether a call compiles with CUDA graphs."""
-    mode = next((each.value for each in node.keywords if each.arg == "mode"), None)
+    mode = next((keyword.value for keyword in node.keywords if keyword.arg == "mode"), None)
     return isinstance(mode, ast.Constant) and mode.value == "reduce-overhead"
+
+
+def _directly_in(body: list[ast.stmt], statement: ast.AST) -> bool:
+    """Tell whether a statement is run each time that the body is: under no `if`, in no inner loop."""
+    nested = [inner.body for inner in body if isinstance(inner, (ast.With, ast.Try))]
+    return any(inner is statement for inner in body) or any(_directly_in(inner, statement) for inner in nested)
+
+
+def _calls_inside(node: ast.AST, name: str) -> bool:
+    return any(_calls(inner, name) for inner in ast.walk(node))
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    """Tell whether an expression is a call of `name` or `….name`."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == name
+
+
+@lru_cache(maxsize=4000)
+def _names_in(node: ast.AST) -> set[str]:
+    """Return names and attributes that a piece of code mentions; asked again for each function of a file."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.findings import Region
-from cudagraph_skill.check.interpreter.capture_sites import is_reduce_overhead, loops_with_replay, replays
-from cudagraph_skill.check.interpreter.entry_points import Arguments, Definition, EntryPoints
+from cudagraph_skill.check.interpreter.capture_sites import Definition, is_reduce_overhead, loops_with_replay, replays
+from cudagraph_skill.check.interpreter.entry_points import Arguments, EntryPoints
 from cudagraph_skill.check.interpreter.frames import Exhausted
 from cudagraph_skill.check.interpreter.machine import Machine
 from cudagraph_skill.check.interpreter.replays import Replays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.check.interpreter.capture_sites import builders
+from cudagraph_skill.check.interpreter.capture_sites import Definition, builders
 from cudagraph_skill.check.interpreter.frames import Frame
 from cudagraph_skill.check.interpreter.guesses import guess
 from cudagraph_skill.check.interpreter.values import (
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _SAMPLES = ("inputs", "get_inputs", "example_inputs", "sample_inputs", "make_inputs", "sample_args", "example_args")
 
 Arguments = tuple[list[Value], dict[str, Value]]
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class EntryPoints:
