@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
 from cudagraph_skill.check.interpreter.frames import NEXT, Frame
+from cudagraph_skill.check.interpreter.identity import fingerprint, outline
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Choice,
@@ -21,9 +22,7 @@ from cudagraph_skill.check.interpreter.values import (
     Scope,
     Value,
     const,
-    fingerprint,
     joined,
-    outline,
 )
 
 if TYPE_CHECKING:

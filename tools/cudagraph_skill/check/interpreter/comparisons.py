@@ -28,7 +28,7 @@ from cudagraph_skill.check.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from cudagraph_skill.check.interpreter.machine import Machine
 
@@ -55,12 +55,13 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: as
         return _of_known(op, left, right)
     if isinstance(left, Sequence) and isinstance(right, Sequence):
         return _of_sequences(machine, left, right, node)
-    method = left.cls.find("__eq__") if isinstance(left, Instance) and isinstance(op, ast.Eq) else None
-    if method:
-        return machine.call(bind_member(method[1], left), [right], {}, node)
-    if isinstance(left, Instance) and _compares_fields(left, right):
-        message = f"{quoted(node)} compares dataclasses field by field, which needs the truth of their GPU tensors"
-        machine.report("CG205", node, message)
+    if isinstance(left, Instance):
+        method = left.cls.find("__eq__") if isinstance(op, ast.Eq) else None
+        if method:
+            return machine.call(bind_member(method[1], left), [right], {}, node)
+        if _compares_fields(left, right):
+            message = f"{quoted(node)} compares dataclasses field by field, which needs the truth of their GPU tensors"
+            machine.report("CG205", node, message)
     return Host("bool", sym=mix(type(op).__name__, left.sym, right.sym), origins=origins_of([left, right]))
 
 
@@ -181,13 +182,19 @@ def _contains(machine: Machine, wanted: Value, container: Value, node: ast.AST) 
         return True if key in container.slots else None if container.rest is not None else False
     if not isinstance(wanted, Host) or not wanted.known:
         return None
+    held = _known_values(machine, container, node)
+    try:
+        return None if held is None else wanted.value in held
+    except TypeError:  # `1 in "text"`
+        return None
+
+
+def _known_values(machine: Machine, container: Value, node: ast.AST) -> Collection[object] | None:
+    """Return the Python values that a container holds; None where one is not known."""
     if isinstance(container, Sequence):
-        items = known_items(machine, container, node) or []
-        known = [item.value for item in items if isinstance(item, Host) and item.known]
-        return wanted.value in known if len(known) == len(items) and container.items is not None else None
+        items = known_items(machine, container, node)
+        known = [item.value for item in items or () if isinstance(item, Host) and item.known]
+        return known if items is not None and len(known) == len(items) else None
     if isinstance(container, Host) and container.known and isinstance(container.value, (str, tuple, bytes)):
-        try:
-            return wanted.value in container.value
-        except TypeError:
-            return None
+        return container.value
     return None

@@ -200,15 +200,22 @@ def items_of(machine: Machine, owner: Value, node: ast.AST, count: int | None = 
         return items and [machine.read(owner, place, item, node) for place, item in enumerate(items)]
     if isinstance(owner, Mapping):
         return None if owner.rest is not None else [const(key) for key in owner.slots]
-    if isinstance(owner, Host) and owner.known and isinstance(owner.value, (str, tuple, bytes)):
-        return [const(item, owner.origins) for item in owner.value]
-    if isinstance(owner, Host) and owner.kind == "size" and count:
-        return [Host("extent", sym=mix("item", owner.sym, place), origins=owner.origins) for place in range(count)]
+    if isinstance(owner, Host):
+        return _items_of_host(owner, count)
     if isinstance(owner, Tensor):
         rows = count or (owner.first if owner.first is not None and owner.first <= _ROWS else None)
         return None if rows is None else [sample_item(machine, owner, node) for _ in range(rows)]
     if isinstance(owner, (Object, Instance)):
         return machine.library.object_items(machine, owner, node, count)
+    return None
+
+
+def _items_of_host(owner: Host, count: int | None) -> list[Value] | None:
+    if isinstance(owner.value, (str, tuple, bytes)):
+        return [const(item, owner.origins) for item in owner.value]
+    # `n, c, h, w = x.shape` says how many dimensions there are.
+    if owner.kind == "size" and count:
+        return [Host("extent", sym=mix("item", owner.sym, place), origins=owner.origins) for place in range(count)]
     return None
 
 

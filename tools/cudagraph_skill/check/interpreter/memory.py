@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check.interpreter.frames import CONTINUE, NEXT, Site
+from cudagraph_skill.check.interpreter.identity import fingerprint
 from cudagraph_skill.check.interpreter.reports import Reports, Slot, Write
 from cudagraph_skill.check.interpreter.torch_state import State
 from cudagraph_skill.check.interpreter.values import (
@@ -27,7 +28,6 @@ from cudagraph_skill.check.interpreter.values import (
     Sequence,
     Tensor,
     Value,
-    fingerprint,
     is_none,
     join,
     joined,
@@ -138,10 +138,7 @@ class Memory(Reports):
     def _leaves_behind(self, slot: Slot, change: Change, start: Value) -> bool:
         """Tell whether a replay goes on reading GPU memory that this round has taken out of the slot."""
         now = self._now(change)[1]
-        before = {memory for tensor in _state_in(start) if tensor.on_gpu for memory in tensor.storages}
-        after = (
-            {memory for tensor in tensors_in(now) if tensor.on_gpu for memory in tensor.storages} if now is not None else set()
-        )
+        before, after = _gpu_memory(_state_in(start)), _gpu_memory(tensors_in(now) if now is not None else [])
         read = before & self.used
         if not isinstance(change.holder, (Sequence, Mapping)):
             # What may be either of two tensors, one of them the old one, is a branch that did not rebind.
@@ -341,6 +338,10 @@ def _host_memory(value: Tensor | Array) -> frozenset[int]:
     if isinstance(value, Array):
         return frozenset((id(value),))
     return frozenset() if value.on_gpu else value.storages
+
+
+def _gpu_memory(tensors: list[Tensor]) -> set[int]:
+    return {memory for tensor in tensors if tensor.on_gpu for memory in tensor.storages}
 
 
 def _order(value: Value | None) -> list[frozenset[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check import edits
+from cudagraph_skill.check.interpreter.reachable import reachable
 from cudagraph_skill.check.interpreter.values import (
     Holder,
     Host,
@@ -17,7 +18,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     is_none,
     quoted,
-    reachable,
     tensors_in,
 )
 
@@ -159,12 +159,8 @@ class Replays:
         """Look at an attribute or dict entry that is set after a capture."""
         if machine.inside or not self.captured:
             return
-        if isinstance(owner, Tensor) and name == "data" and self._reads(owner):
-            self._later("CG305", node, f"{quoted(node)} gets new memory after the capture; replays go on reading the old")
-        elif isinstance(owner, Tensor) and name == "grad" and is_none(new):
-            self.accumulating = None
-            if self._needs_gradients([owner]):
-                self._later("CG307", node, f"{quoted(node)} = None drops the gradient that the graph writes to")
+        if isinstance(owner, Tensor):
+            self._on_tensor_set(owner, name, new, node)
         elif isinstance(owner, (Instance, Object)) and isinstance(new, Tensor) and new.parameter:
             old = owner.slots.get(name)
             if isinstance(old, Tensor) and self._reads(old):
@@ -172,6 +168,14 @@ class Replays:
                 self._later("CG305", node, message)
         elif isinstance(owner, Mapping) and isinstance(new, Tensor) and self._is_output(new):
             self._later("CG308", node, f"{quoted(node)} {_KEEPS_OUTPUT}")
+
+    def _on_tensor_set(self, owner: Tensor, name: str, new: Value, node: ast.AST) -> None:
+        if name == "data" and self._reads(owner):
+            self._later("CG305", node, f"{quoted(node)} gets new memory after the capture; replays go on reading the old")
+        elif name == "grad" and is_none(new):
+            self.accumulating = None
+            if self._needs_gradients([owner]):
+                self._later("CG307", node, f"{quoted(node)} = None drops the gradient that the graph writes to")
 
     def on_call(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> None:
         """Look at a call outside of captured code: of a graph, of something graphed, of a module or optimizer."""
@@ -186,7 +190,6 @@ class Replays:
         owned = self._parameters(owner)
         if not any(self._reads(tensor) for tensor in owned):
             return
-        given = [*args, *kwargs.values()]
         if name == "load_state_dict":
             assign = kwargs.get("assign")
             # Without it the state is copied into the memory that the graph reads.
@@ -198,8 +201,7 @@ class Replays:
             if self.machine.library.drops_gradients(args, kwargs) and self._needs_gradients(trained):
                 edit = edits.keyword(node, "set_to_none", "False")
                 self._later("CG307", node, f"{quoted(node)} drops the gradients that the graph writes to", edit)
-        # `to("cuda")` of what is there already changes nothing; another dtype always makes new memory.
-        elif name in {"half", "double", "bfloat16"} or any(isinstance(part, Host) and part.kind == "dtype" for part in given):
+        elif name in {"half", "double", "bfloat16"} or _names_dtype([*args, *kwargs.values()]):
             self._later("CG305", node, f"{quoted(node)} gives parameters new memory; replays go on reading the old")
 
     def _parameters(self, owner: Value) -> list[Tensor]:
@@ -269,3 +271,8 @@ class Replays:
         for hazard, place, message, edit in self._pending:
             self.machine.add(hazard, *place, message, (), edit)
         self._pending.clear()
+
+
+def _names_dtype(values: list[Value]) -> bool:
+    """Tell whether a dtype is among the arguments: `to("cuda")` of what is there already makes no new memory."""
+    return any(isinstance(value, Host) and value.kind == "dtype" for value in values)

@@ -11,6 +11,7 @@ from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.branches import decide, refills
 from cudagraph_skill.check.interpreter.definitions import define, define_class, import_modules, import_names
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RAISE, RETURN
+from cudagraph_skill.check.interpreter.identity import outline
 from cudagraph_skill.check.interpreter.items import delete_item, sample_item
 from cudagraph_skill.check.interpreter.iteration import TURNS, iterate, run_generator
 from cudagraph_skill.check.interpreter.operators import in_place, update_item
@@ -24,7 +25,6 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
-    outline,
     quoted,
 )
 
@@ -295,27 +295,29 @@ def _enter_generator(machine: Machine, context: Object, body: Callable[[Value], 
 
 def matches(machine: Machine, subject: Value, pattern: ast.pattern) -> bool | None:
     """Tell whether a pattern fits, None where that is not known; bind the names of the pattern."""
-    if isinstance(pattern, ast.MatchValue):
-        wanted = machine.value(pattern.value)
+    if isinstance(pattern, (ast.MatchValue, ast.MatchSingleton)):
+        wanted = machine.value(pattern.value) if isinstance(pattern, ast.MatchValue) else const(pattern.value)
         if isinstance(subject, Host) and isinstance(wanted, Host) and subject.known and wanted.known:
             return subject.value == wanted.value
         return None
-    if isinstance(pattern, ast.MatchSingleton):
-        return subject.value is pattern.value if isinstance(subject, Host) and subject.known else None
     if isinstance(pattern, ast.MatchAs):
-        known = True if pattern.pattern is None else matches(machine, subject, pattern.pattern)
+        fit = pattern.pattern is None or matches(machine, subject, pattern.pattern)
         if pattern.name:
             bind(machine, pattern.name, subject, pattern)
-        return known
+        return fit
     if isinstance(pattern, ast.MatchOr):
         fits = [matches(machine, subject, option) for option in pattern.patterns]
         return True if True in fits else None if None in fits else False
-    # Patterns of classes, sequences and mappings may fit: each name in them gets some part of the subject.
+    _bind_parts(machine, subject, pattern)
+    return None
+
+
+def _bind_parts(machine: Machine, subject: Value, pattern: ast.pattern) -> None:
+    """Give each name in a pattern of a class, sequence or mapping some part of the subject: it may fit."""
     for part in ast.walk(pattern):
         name = getattr(part, "name", None) or getattr(part, "rest", None)
         if isinstance(name, str):
             bind(machine, name, sample_item(machine, subject, pattern), pattern)
-    return None
 
 
 @lru_cache(maxsize=1000)

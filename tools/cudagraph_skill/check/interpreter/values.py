@@ -1,4 +1,4 @@
-"""What the checker knows of a Python value: a number, a tensor on some device, a container, something callable, or nothing.
+"""Describe what is known of a Python value: a number, a tensor on some device, a container, something callable, or nothing.
 
 Two marks travel with values. `sym` names a host value by how it came about, so that two rounds of the same code show whether it
 changes from call to call. `origins` are the places that make a host value change at every call and that a replay would not
@@ -21,10 +21,12 @@ _QUOTE = 60  # characters of source in a message
 _WIDE = 64  # items of a container that are told apart
 
 Sym = int
+_NUMBERS = {"extent", "int", "float", "bool", "number"}
+_OPTIONS = 4  # alternatives that are followed one by one
 
 
 def fresh() -> int:
-    """A name that nothing else has: for storages, and for values that differ at every call."""
+    """Return a name that nothing else has: for storages, and for values that differ at every call."""
     return next(_fresh)
 
 
@@ -54,8 +56,13 @@ class Value:
         self.origins = origins
 
     def marked(self, origins: Origins) -> Value:
-        """The same value with more origins."""
+        """Return the same value with more origins."""
+        # Functions, objects and containers have no marks: who asks for one of them reports the origins at once.
         return self if not origins or type(self) is not Value else Value(self.sym, self.origins | origins)
+
+    def parts(self) -> list[Value]:
+        """Return what this value keeps alive."""
+        return []
 
 
 class Host(Value):
@@ -64,6 +71,7 @@ class Host(Value):
     __slots__ = ("kind", "value")
 
     def __init__(self, kind: str = "", value: object = _NOTHING, sym: Sym | None = None, origins: Origins = NONE) -> None:
+        # Equal values have one name: a number that is computed anew in each call has not changed.
         if sym is None and value is not _NOTHING:
             sym = _sym_of(value)
         super().__init__(sym, origins)
@@ -76,16 +84,15 @@ class Host(Value):
         return self.value is not _NOTHING
 
     def marked(self, origins: Origins) -> Value:
-        """The same value with more origins."""
+        """Return the same value with more origins."""
         return Host(self.kind, self.value, self.sym, self.origins | origins) if origins - self.origins else self
 
     def settled(self) -> Host:
-        """The same value without origins: it was made in an earlier call and has not changed since."""
-        return (
-            Host(self.kind, self.value, self.sym, frozenset(each for each in self.origins if each.id == "CG706"))
-            if self.origins
-            else self
-        )
+        """Return the same value without origins: it was made in an earlier call and has not changed since."""
+        if not self.origins:
+            return self
+        # A rank does not change in one process, but other processes have another.
+        return Host(self.kind, self.value, self.sym, frozenset(origin for origin in self.origins if origin.id == "CG706"))
 
 
 class Tensor(Value):
@@ -142,14 +149,15 @@ class Tensor(Value):
         return self.device != "cpu"
 
     def view(self, ndim: int | None = None, dtype: str | None = None) -> Tensor:
-        """Another tensor on the same memory."""
+        """Return another tensor on the same memory."""
         new = Tensor(self.device, ndim, self.dtype if dtype is None else dtype, self.storages, self.sym, self.origins)
         new.pinned, new.layout, new.downloaded = self.pinned, self.layout, self.downloaded
         new.base = None if self.on_gpu else self.base or self
         return new
 
     def marked(self, origins: Origins) -> Value:
-        """The same tensor with more origins; a tensor on the GPU has none."""
+        """Return the same tensor with more origins; a tensor on the GPU has none."""
+        # Its contents may change between replays: that is what static inputs are for.
         if self.on_gpu or not origins - self.origins:
             return self
         new = self.view(self.ndim)
@@ -168,7 +176,7 @@ class Array(Value):
         self.ndim = ndim
 
     def marked(self, origins: Origins) -> Value:
-        """The same array with more origins."""
+        """Return the same array with more origins."""
         return Array(self.ndim, self.sym, self.origins | origins) if origins - self.origins else self
 
 
@@ -182,6 +190,10 @@ class Holder(Value):
         self.made = made
         self.slots: dict[Any, Value] = {}
 
+    def parts(self) -> list[Value]:
+        """Return what its slots hold."""
+        return list(self.slots.values())
+
 
 class Sequence(Holder):
     """A list, tuple, set or deque: `items` where they are known one by one, else `rest` stands for each of them."""
@@ -191,14 +203,19 @@ class Sequence(Holder):
     def __init__(self, kind: str, items: list[Value] | None, made: int, rest: Value | None = None) -> None:
         super().__init__(made)
         self.kind = kind
+        # A long list is taken for one value of which there are many.
         self.items = items if items is None or len(items) <= _WIDE else None
         self.rest = rest
         if items is not None and self.items is None:
             self.rest = joined(items, made)
 
     def each(self) -> list[Value]:
-        """A value for each kind of item."""
+        """Return a value for each kind of item."""
         return self.items if self.items is not None else [self.rest] if self.rest is not None else []
+
+    def parts(self) -> list[Value]:
+        """Return its items, where they are known one by one."""
+        return list(self.items or ())
 
 
 class Mapping(Holder):
@@ -215,7 +232,7 @@ class Mapping(Holder):
         self.factory: Value | None = None
 
     def each(self) -> list[Value]:
-        """A value for each item."""
+        """Return a value for each item."""
         return [*self.slots.values(), *([self.rest] if self.rest is not None else [])]
 
 
@@ -233,8 +250,12 @@ class Scope(Holder):
         self.varying: frozenset[str] = frozenset()  # arguments that differ from call to call
 
     def visible(self) -> Scope:
-        """What a function that is defined here sees."""
+        """Return what a function that is defined here sees."""
         return self.outer if self.of_class and self.outer is not None else self
+
+    def parts(self) -> list[Value]:
+        """Return what its names hold, and the scope around it."""
+        return [*self.slots.values(), *([self.outer] if self.outer is not None else [])]
 
 
 class Function(Value):
@@ -253,6 +274,21 @@ class Function(Value):
         self.marks: frozenset[str] = frozenset()  # property, staticmethod, contextmanager, …
         self.memo: dict[Any, Value] | None = None  # of functools.lru_cache
 
+    def parts(self) -> list[Value]:
+        """Return defaults, results that it caches, and what it has of the calls around it."""
+        return [*self.defaults.values(), *(self.memo or {}).values(), *self._enclosed()]
+
+    def _enclosed(self) -> list[Value]:
+        enclosed = []
+        for name in _names_of(self.node):
+            scope: Scope | None = self.scope
+            while scope is not None and name not in scope.slots:
+                scope = scope.outer
+            # The names of a module are alive anyway.
+            if scope is not None and scope.outer is not None:
+                enclosed.append(scope.slots[name])
+        return enclosed
+
 
 class Bound(Value):
     """A function of the user's with its first argument."""
@@ -264,6 +300,10 @@ class Bound(Value):
         self.receiver = receiver
         self.function = function
 
+    def parts(self) -> list[Value]:
+        """Return the function and its object."""
+        return [self.function, self.receiver]
+
 
 class Method(Value):
     """A method of something that is not the user's: of a tensor, a list, a library's object."""
@@ -274,6 +314,10 @@ class Method(Value):
         super().__init__(mix("method", receiver.sym, name))
         self.receiver = receiver
         self.name = name
+
+    def parts(self) -> list[Value]:
+        """Return the object."""
+        return [self.receiver]
 
 
 class Partial(Value):
@@ -287,6 +331,10 @@ class Partial(Value):
         self.args = args
         self.kwargs = kwargs
         self.how = how
+
+    def parts(self) -> list[Value]:
+        """Return the function and what it was given."""
+        return [self.function, *self.args, *self.kwargs.values()]
 
 
 class Native(Value):
@@ -312,19 +360,24 @@ class Class(Holder):
         self.module = module
 
     def line(self) -> list[Class]:
-        """This class and the user's classes that it inherits from, nearest first."""
-        found = [self]
+        """Return this class and the user's classes that it inherits from, nearest first."""
+        line = [self]
         for base in self.bases:
-            found += [each for each in base.line() if each not in found] if isinstance(base, Class) and base is not self else []
-        return found
+            # A class may be defined anew from the one of its name, which then is its own base by name.
+            line += [cls for cls in base.line() if cls not in line] if isinstance(base, Class) and base is not self else []
+        return line
 
     def libraries(self) -> set[str]:
-        """Dotted names of classes of others that it inherits from."""
-        return {base.name for each in self.line() for base in each.bases if isinstance(base, External)}
+        """Return dotted names of classes of others that it inherits from."""
+        return {base.name for cls in self.line() for base in cls.bases if isinstance(base, External)}
 
     def find(self, name: str) -> tuple[Class, Value] | None:
-        """A name of the class, with the class that defines it."""
-        return next(((each, each.slots[name]) for each in self.line() if name in each.slots), None)
+        """Return a member of the class with the class that defines it; None for no such member."""
+        return next(((cls, cls.slots[name]) for cls in self.line() if name in cls.slots), None)
+
+    def parts(self) -> list[Value]:
+        """Return its members and its bases."""
+        return [*self.slots.values(), *self.bases]
 
 
 class Instance(Holder):
@@ -336,6 +389,10 @@ class Instance(Holder):
         super().__init__(made)
         self.cls = cls
         self.guessed = False  # made up for a method of which nobody makes an object
+
+    def parts(self) -> list[Value]:
+        """Return its attributes and its class."""
+        return [*self.slots.values(), self.cls]
 
 
 class External(Value):
@@ -361,6 +418,10 @@ class Object(Holder):
         self.args = args
         self.kwargs = kwargs
 
+    def parts(self) -> list[Value]:
+        """Return its attributes and what made it."""
+        return [*self.slots.values(), *self.args, *self.kwargs.values()]
+
 
 class Choice(Value):
     """One of several values that have nothing in common."""
@@ -368,12 +429,16 @@ class Choice(Value):
     __slots__ = ("options",)
 
     def __init__(self, options: list[Value]) -> None:
-        super().__init__(mix("choice", *(each.sym for each in options)), origins_of(options))
+        super().__init__(mix("choice", *(option.sym for option in options)), origins_of(options))
         self.options = options
+
+    def parts(self) -> list[Value]:
+        """Return the alternatives."""
+        return self.options
 
 
 def mix(*parts: object) -> Sym:
-    """The name of a value that is made of these in one certain way."""
+    """Return the name of a value that is made of these in one certain way."""
     return hash(parts)
 
 
@@ -385,12 +450,12 @@ def _sym_of(value: object) -> Sym:
 
 
 def const(value: object, origins: Origins = NONE) -> Host:
-    """A Python value that is known."""
+    """Return a Python value that is known."""
     return Host(type(value).__name__, value, None, origins)
 
 
 def number(sym: Sym | None = None, origins: Origins = NONE) -> Host:
-    """Some Python number."""
+    """Return some Python number."""
     return Host("number", sym=sym, origins=origins)
 
 
@@ -398,7 +463,7 @@ _ALTERNATIVES: dict[Sym, frozenset[Sym]] = {}
 
 
 def either(one: Sym, other: Sym) -> Sym:
-    """The name of a value that is one of two: the same however often the same two are joined."""
+    """Return the name of a value that is one of two: the same however often the same two are joined."""
     both = _ALTERNATIVES.get(one, frozenset((one,))) | _ALTERNATIVES.get(other, frozenset((other,)))
     name = hash(both)
     _ALTERNATIVES[name] = both
@@ -406,28 +471,28 @@ def either(one: Sym, other: Sym) -> Sym:
 
 
 def device(kind: str) -> Host:
-    """A torch.device: cuda, cpu, or "" where it is not known."""
+    """Return a torch.device: cuda, cpu, or "" where it is not known."""
     return Host("device", kind, mix("device", kind))
 
 
 def is_none(value: Value) -> bool:
-    """Whether it is known to be None."""
+    """Tell whether it is known to be None."""
     return isinstance(value, Host) and value.value is None
 
 
 def origins_of(values: Iterable[Value]) -> Origins:
-    """All origins of these, containers included one level down."""
-    found: Origins = NONE
+    """Return all origins of these, containers included one level down."""
+    origins: Origins = NONE
     for value in values:
-        found |= value.origins
+        origins |= value.origins
         if isinstance(value, (Sequence, Mapping)):
             for item in value.each():
-                found |= item.origins
-    return found
+                origins |= item.origins
+    return origins
 
 
 def tensors_in(value: Value, depth: int = 3) -> list[Tensor]:
-    """The tensors in a value and in the containers that it holds."""
+    """Return the tensors in a value and in the containers that it holds."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (Sequence, Mapping)) and depth:
@@ -437,122 +502,40 @@ def tensors_in(value: Value, depth: int = 3) -> list[Tensor]:
     return []
 
 
-def reachable(roots: Iterable[Value], *, several: bool = False) -> set[int]:
-    """The ids of all values that are certainly alive while the roots are, or only of those of which there may be `several`.
-
-    A value that is one of some leads nowhere, unless it stands for the items of a container, of which there may be each.
-    """
-    seen: set[tuple[int, bool]] = set()
-    waiting = [(each, False) for each in roots]
-    while waiting:
-        value, many = waiting.pop()
-        if (id(value), many) not in seen:
-            seen.add((id(value), many))
-            waiting += _parts(value, many=many)
-    return {place for place, many in seen if many or not several}
-
-
-def _parts(value: Value, *, many: bool) -> list[tuple[Value, bool]]:
-    """What a value keeps alive; of `many`, which stands for all items of a container, each of its alternatives is there."""
-    if isinstance(value, (Sequence, Mapping)):
-        rest = [] if value.rest is None else [(value.rest, True)]
-        if isinstance(value, Mapping):
-            return [*((each, many or _is_unknown(key)) for key, each in value.slots.items()), *rest]
-        return [*((each, many) for each in value.items or ()), *rest]
-    if isinstance(value, Choice):
-        return [(each, many) for each in value.options] if many else []
-    found: list[Value] = []
-    if isinstance(value, Holder):
-        found += value.slots.values()
-    if isinstance(value, (Object, Partial)):
-        found += [*value.args, *value.kwargs.values()]
-    if isinstance(value, Class):
-        found += value.bases
-    elif isinstance(value, Instance):
-        found.append(value.cls)
-    elif isinstance(value, Scope):
-        found += [value.outer] if value.outer is not None else []
-    elif isinstance(value, Function):
-        found += [*value.defaults.values(), *(value.memo or {}).values(), *_enclosed(value)]
-    elif isinstance(value, (Bound, Partial)):
-        found.append(value.function)
-    if isinstance(value, (Bound, Method)):
-        found.append(value.receiver)
-    return [(each, many) for each in found]
-
-
-def _is_unknown(key: object) -> bool:
-    """Whether a key of a dict stands for a host value that is not known: other turns of a loop have others."""
-    return isinstance(key, tuple) and key[:1] == ("host",)
-
-
-def _enclosed(function: Function) -> list[Value]:
-    """What a function has of the calls around it: the names that it mentions."""
-    found = []
-    for name in _names_of(function.node):
-        scope: Scope | None = function.scope
-        while scope is not None and name not in scope.slots:
-            scope = scope.outer
-        if scope is not None and scope.outer is not None:
-            found.append(scope.slots[name])
-    return found
-
-
 @lru_cache(maxsize=4000)
 def _names_of(node: ast.AST) -> frozenset[str]:
-    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-
-
-def fingerprint(value: Value, depth: int = 2) -> object:
-    """What stays the same while a value stays the same: the memory of a tensor, the name of a host value."""
-    if isinstance(value, Tensor):
-        return value.storages if value.on_gpu else (value.storages, value.sym)
-    if isinstance(value, Sequence) and depth:
-        return (value.kind, tuple(fingerprint(item, depth - 1) for item in value.each()), value.items is None)
-    if type(value) is Value and not value.origins:
-        return "unknown"
-    if isinstance(value, Mapping) and depth:
-        return tuple((key, fingerprint(item, depth - 1)) for key, item in value.slots.items())
-    return value.sym
-
-
-def outline(value: Value | None, depth: int = 2) -> object:
-    """What two values have in common that a program tells apart only by their memory."""
-    if isinstance(value, Host):
-        return (value.kind, value.value)
-    if isinstance(value, Tensor):
-        return (value.device, value.ndim, value.dtype)
-    if isinstance(value, Sequence) and depth:
-        return (value.kind, value.items is None, [outline(each, depth - 1) for each in value.each()])
-    if isinstance(value, Mapping) and depth:
-        return [(key, outline(each, depth - 1)) for key, each in value.slots.items()]
-    return value.node if isinstance(value, Function) else value.cls if isinstance(value, Instance) else type(value)
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
 
 def join(one: Value, other: Value, made: int) -> Value:
-    """A value that may be either."""
+    """Return a value that may be either."""
     if one is other or (one.sym == other.sym and type(one) is type(other) and isinstance(one, Host)):
         return one.marked(other.origins)
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return _joined_tensors(one, other)
-    if isinstance(one, Tensor) and is_none(other):
-        return _optional(one)
-    if isinstance(other, Tensor) and is_none(one):
-        return _optional(other)
+    for tensor, absent in ((one, other), (other, one)):
+        if isinstance(tensor, Tensor) and is_none(absent):
+            return _optional(tensor)
     if isinstance(one, Host) and isinstance(other, Host):
-        kind = one.kind if one.kind == other.kind else "number" if {one.kind, other.kind} <= _NUMBERS else ""
-        return Host(kind, sym=either(one.sym, other.sym), origins=one.origins | other.origins)
+        return _joined_hosts(one, other)
     if isinstance(one, Sequence) and isinstance(other, Sequence):
         return _joined_sequences(one, other, made)
+    return _choice(one, other)
+
+
+def _joined_hosts(one: Host, other: Host) -> Host:
+    kind = one.kind if one.kind == other.kind else "number" if {one.kind, other.kind} <= _NUMBERS else ""
+    return Host(kind, sym=either(one.sym, other.sym), origins=one.origins | other.origins)
+
+
+def _choice(one: Value, other: Value) -> Value:
     options: list[Value] = []
-    for each in (one, other):
-        options += [new for new in (each.options if isinstance(each, Choice) else [each]) if new not in options]
-    if type(one) is Value or type(other) is Value or len(options) > 4:
+    for value in (one, other):
+        options += [option for option in (value.options if isinstance(value, Choice) else [value]) if option not in options]
+    # Where one of them may be anything, or they are many, following each says no more than following none.
+    if type(one) is Value or type(other) is Value or len(options) > _OPTIONS:
         return Value(mix("or", one.sym, other.sym), one.origins | other.origins)
     return Choice(options)
-
-
-_NUMBERS = {"extent", "int", "float", "bool", "number"}
 
 
 def _joined_tensors(one: Tensor, other: Tensor) -> Tensor:
@@ -584,7 +567,7 @@ def _joined_sequences(one: Sequence, other: Sequence, made: int) -> Sequence:
 
 
 def joined(values: list[Value], made: int) -> Value | None:
-    """A value that may be any of these; None for none."""
+    """Return a value that may be any of these; None for none."""
     result: Value | None = None
     for value in values:
         result = value if result is None else join(result, value, made)
@@ -592,7 +575,7 @@ def joined(values: list[Value], made: int) -> Value | None:
 
 
 def quoted(node: ast.AST) -> str:
-    """The source of an expression for a message, shortened."""
+    """Return the source of an expression for a message, shortened."""
     try:
         text = " ".join(ast.unparse(node).split())
     except (ValueError, RecursionError, AttributeError):
