@@ -178,7 +178,7 @@ def bind_member(member: Value, receiver: Value) -> Value:
         if "classmethod" in member.marks:
             return Bound(receiver.cls if isinstance(receiver, Instance) else receiver, member)
         return Bound(receiver, member)
-    if isinstance(member, Partial):
+    if isinstance(member, Partial):  # a method that was compiled or wrapped when the class was made
         return Bound(receiver, member)
     if isinstance(member, Object) and member.name == "builtins.staticmethod":
         return member.args[0]

@@ -182,6 +182,7 @@ class Reader:
         machine = self.machine
         state = machine.torch
         self._report_pools()
+        # The same statement again: in a loop, or in a helper that is called again.
         repeated = id(statement) in self.done
         self.done.add(id(statement))
         path, line, _ = machine.site(statement)
@@ -261,7 +262,7 @@ class Reader:
         if name == "make_graphed_callables":
             self._graphed(owner, args, kwargs, node)
         elif name == "compile":
-            mode = kwargs.get("mode")
+            mode = kwargs.get("mode")  # torch takes it by keyword only
             if isinstance(mode, Host) and mode.value == "reduce-overhead":
                 self._compiled_at(machine.frame.module.path, node)
         else:
@@ -286,6 +287,7 @@ class Reader:
         if isinstance(function, Holder):
             mode = function.slots.get("training")
             self.replays.modes[id(function)] = mode.value if isinstance(mode, Host) and mode.known else True
+        # One warm-up and the capture: torch itself warms up on a side stream before it.
         machine.torch.graphing = True
         for report in (False, True):
             machine.begin_round(report=report)

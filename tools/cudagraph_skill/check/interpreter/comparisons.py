@@ -117,6 +117,7 @@ def _identical(left: Value, right: Value) -> bool | None:
         return _known_none(left)
     if is_none(left):
         return _known_none(right)
+    # Equal constants are mostly one object, and who compares them with `is` means so.
     if isinstance(left, Host) and isinstance(right, Host) and left.known and right.known:
         return left.value is right.value or left.value == right.value
     if isinstance(left, (Instance, Class, Function)) and isinstance(right, (Instance, Class, Function)):
@@ -125,6 +126,7 @@ def _identical(left: Value, right: Value) -> bool | None:
 
 
 def _known_none(value: Value) -> bool | None:
+    # Code asks this of optional arguments above all: a tensor that nobody called optional is there.
     if isinstance(value, Tensor):
         return None if value.optional else False
     if isinstance(value, Host) and value.known:
@@ -169,6 +171,7 @@ def _reads_gpu(left: Value, right: Value) -> str | None:
 
 def _marks_of_items(machine: Machine, container: Value, node: ast.AST) -> Origins:
     """Return the marks of a list that grows at every call."""
+    # Whether it holds something changes with what it holds, even where the value is known not to be in it yet.
     return origins_of(known_items(machine, container, node) or []) if isinstance(container, Sequence) else NONE
 
 

@@ -209,6 +209,7 @@ def _guessed(node: ast.AST) -> Arguments:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         return [Tensor()], {}
     positional = [*node.args.posonlyargs, *node.args.args]
+    # Those of an autograd function begin with its context.
     method = bool(positional) and positional[0].arg in {"self", "cls", "ctx"}
     args = [guess(argument, node) for argument in positional[method:]]
     return args, {argument.arg: guess(argument, node) for argument in node.args.kwonlyargs}

@@ -61,6 +61,7 @@ def _name(machine: Machine, node: ast.Name) -> Value:
     value = machine.read(scope, name, scope.slots[name], node)
     if isinstance(value, Later):
         value = value.resolve(machine)
+    # Marked where it is read: the parameter itself may be passed on to code that ignores it.
     if name in scope.varying:
         message = f"the argument `{name}` differs from call to call; the graph keeps the value that it has at capture"
         value = value.marked(machine.origin("CG103", node, message))
@@ -162,7 +163,7 @@ def _walrus(machine: Machine, node: ast.NamedExpr) -> Value:
 
 def _call(machine: Machine, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
-        frame = machine.frame
+        frame = machine.frame  # the compiler gives a bare `super()` the class and the first argument
         if frame.cls is not None and frame.receiver is not None:
             return Super(frame.cls, frame.receiver)
     function = machine.value(node.func)
@@ -263,6 +264,7 @@ def _formatted_string(machine: Machine, node: ast.JoinedStr) -> Value:
             continue
         value = machine.value(piece.value)
         parts.append(value)
+        # A width or precision may itself be an expression that reads a tensor.
         if piece.format_spec is not None:
             machine.value(piece.format_spec)
         plain = plain and piece.format_spec is None and piece.conversion == -1

@@ -59,6 +59,7 @@ def _annotated(annotation: ast.expr) -> Value | None:
             annotation = ast.parse(annotation.value, mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             return None
+    # `list[Tensor]` is a list of tensors, `Optional[Tensor]` a tensor: the outermost name tells them apart.
     outer = _name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
     words = {_name(part) for part in ast.walk(annotation)} - {""}
     tensors = sorted(word for word in words if word.endswith("Tensor"))

@@ -15,6 +15,7 @@ def fingerprint(value: Value, depth: int = 2) -> object:
     # Two values of which nothing is known are taken for the same: else every unknown call would change at each round.
     if type(value) is Value and not value.origins:
         return "unknown"
+    # Deeper down the name of the container has to do: what changes there is found where it is read.
     if isinstance(value, Mapping) and depth:
         return tuple((key, fingerprint(item, depth - 1)) for key, item in value.slots.items())
     return value.sym

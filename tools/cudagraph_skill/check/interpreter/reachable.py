@@ -15,6 +15,7 @@ def reachable(roots: Iterable[Value], *, several: bool = False) -> set[int]:
 
     A value that is one of some leads nowhere, unless it stands for the items of a container, of which there may be each.
     """
+    # Values lead to each other in circles: an object to its class, the class to a function, that to the object.
     seen: set[tuple[int, bool]] = set()
     waiting = [(root, False) for root in roots]
     while waiting:

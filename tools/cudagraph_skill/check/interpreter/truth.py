@@ -43,6 +43,7 @@ def _holds_together(machine: Machine, node: ast.BoolOp) -> Truth:
     unknown = False
     for operand in node.values:
         truth, causes = holds(machine, operand)
+        # An operand that decides alone makes the marks of the later ones irrelevant: they are not evaluated.
         origins |= causes
         if truth is decisive:
             return decisive, origins
@@ -83,6 +84,7 @@ def _truth_of_sequence(machine: Machine, value: Sequence, node: ast.AST) -> Trut
 
 
 def _truth_of_instance(machine: Machine, value: Instance, node: ast.AST) -> Truth:
+    # As Python asks: the truth of an object first, then its length.
     for name in ("__bool__", "__len__"):
         method = value.cls.find(name)
         if method:

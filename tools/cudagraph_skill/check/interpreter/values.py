@@ -23,6 +23,7 @@ _WIDE = 64  # items of a container that are told apart
 Sym = int
 _NUMBERS = {"extent", "int", "float", "bool", "number"}
 _OPTIONS = 4  # alternatives that are followed one by one
+_REMEMBERED = 100_000  # names of alternatives that are kept
 
 
 def fresh() -> int:
@@ -152,6 +153,7 @@ class Tensor(Value):
         """Return another tensor on the same memory."""
         new = Tensor(self.device, ndim, self.dtype if dtype is None else dtype, self.storages, self.sym, self.origins)
         new.pinned, new.layout, new.downloaded = self.pinned, self.layout, self.downloaded
+        # Who changes the view changes the tensor that it was made from.
         new.base = None if self.on_gpu else self.base or self
         return new
 
@@ -444,8 +446,8 @@ def mix(*parts: object) -> Sym:
 
 def _sym_of(value: object) -> Sym:
     try:
-        return hash((type(value).__name__, value))
-    except TypeError:
+        return hash((type(value).__name__, value))  # with the type: 1, 1.0 and True are equal, and not the same to a kernel
+    except TypeError:  # a known value that is not hashable, such as a slice before Python 3.12
         return hash((type(value).__name__, repr(value)))
 
 
@@ -466,6 +468,9 @@ def either(one: Sym, other: Sym) -> Sym:
     """Return the name of a value that is one of two: the same however often the same two are joined."""
     both = _ALTERNATIVES.get(one, frozenset((one,))) | _ALTERNATIVES.get(other, frozenset((other,)))
     name = hash(both)
+    # A server reads file after file: what it no longer asks for must not stay.
+    if len(_ALTERNATIVES) > _REMEMBERED:
+        _ALTERNATIVES.clear()
     _ALTERNATIVES[name] = both
     return name
 
@@ -493,6 +498,7 @@ def origins_of(values: Iterable[Value]) -> Origins:
 
 def tensors_in(value: Value, depth: int = 3) -> list[Tensor]:
     """Return the tensors in a value and in the containers that it holds."""
+    # A list may hold itself, which the depth ends.
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (Sequence, Mapping)) and depth:
@@ -509,10 +515,12 @@ def _names_of(node: ast.AST) -> frozenset[str]:
 
 def join(one: Value, other: Value, made: int) -> Value:
     """Return a value that may be either."""
+    # The same number in both branches stays known, whatever it was made from.
     if one is other or (one.sym == other.sym and type(one) is type(other) and isinstance(one, Host)):
         return one.marked(other.origins)
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return _joined_tensors(one, other)
+    # An optional mask: `is None` on it is not decided, all else treats it as a tensor.
     for tensor, absent in ((one, other), (other, one)):
         if isinstance(tensor, Tensor) and is_none(absent):
             return _optional(tensor)
@@ -524,6 +532,7 @@ def join(one: Value, other: Value, made: int) -> Value:
 
 
 def _joined_hosts(one: Host, other: Host) -> Host:
+    # An extent and a constant are both numbers; a number and a text have nothing in common.
     kind = one.kind if one.kind == other.kind else "number" if {one.kind, other.kind} <= _NUMBERS else ""
     return Host(kind, sym=either(one.sym, other.sym), origins=one.origins | other.origins)
 
@@ -539,6 +548,7 @@ def _choice(one: Value, other: Value) -> Value:
 
 
 def _joined_tensors(one: Tensor, other: Tensor) -> Tensor:
+    # It may share the memory of either, so a write to it may be a write to both.
     new = Tensor(
         one.device if one.device == other.device else "",
         one.ndim if one.ndim == other.ndim else None,
@@ -560,6 +570,7 @@ def _optional(tensor: Tensor) -> Tensor:
 
 
 def _joined_sequences(one: Sequence, other: Sequence, made: int) -> Sequence:
+    # Two lists of one length are told apart item by item; else one value stands for all items of both.
     if one.items is not None and other.items is not None and len(one.items) == len(other.items):
         items = [join(*pair, made) for pair in zip(one.items, other.items, strict=True)]
         return Sequence(one.kind, items, made)
