@@ -110,6 +110,8 @@ def _compare(machine: Machine, node: ast.Compare) -> Value:
     if any(isinstance(result, Tensor) and result.on_gpu for result in results[:-1]):
         machine.report("CG202", node, f"{quoted(node)} chains comparisons, which needs the truth of a GPU tensor")
         return results[-1]
+    if all(isinstance(result, Host) and result.known for result in results):
+        return const(all(isinstance(result, Host) and result.value for result in results), origins_of(results))
     return Host("bool", sym=mix("chain", *(result.sym for result in results)), origins=origins_of(results))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Tensor, Value, mix, origins_of
+from cudagraph_skill.check.interpreter.values import Host, Tensor, Value, mix, origins_of
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import ops, results, state
 
@@ -38,9 +38,26 @@ def _on_gpu(machine: Machine, operands: list[Value], tensors: list[Tensor], node
     known = [tensor.ndim for tensor in tensors if tensor.ndim is not None]
     made.ndim = max(known) if len(known) == len(tensors) else None
     made.first = tensors[0].first if len(tensors) == 1 or made.ndim == tensors[0].ndim else None
-    if {tensor.dtype for tensor in tensors} == {"bool"}:
-        made.dtype = "bool" if _is_logic(node) else ""
+    made.dtype = _dtype(made.dtype, operands, tensors, node)
     return made
+
+
+def _dtype(usual: str, operands: list[Value], tensors: list[Tensor], node: ast.AST) -> str:
+    """Return the kind of numbers that an operator gives, where operations on these tensors give the `usual` one."""
+    kinds = {tensor.dtype for tensor in tensors}
+    if kinds <= {"int", "bool"} and (_is_division(node) or any(_is_float(operand) for operand in operands)):
+        return "float"
+    if kinds == {"bool"}:
+        return "bool" if _is_logic(node) else ""
+    return usual
+
+
+def _is_division(node: ast.AST) -> bool:
+    return isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)
+
+
+def _is_float(operand: Value) -> bool:
+    return isinstance(operand, Host) and isinstance(operand.value, float)
 
 
 def _is_logic(node: ast.AST) -> bool:

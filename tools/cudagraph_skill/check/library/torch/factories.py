@@ -41,6 +41,8 @@ def make(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> Te
         random.on_generator(machine, generator, on_gpu=where != "cpu", node=node)
     ndim, first = _shape(row, args)
     dtype = results.dtype(row, like if isinstance(like, Tensor) else Tensor("cpu"), args, [])
+    if row.names == ("arange",) and args.get("dtype") is None and _has_float(args.given(row.numbers)):
+        dtype = ops.FLOAT
     made = Tensor(where, ndim, dtype, pinned=is_true(args.get("pin_memory")), first=first)
     values = args.values()
     if made.on_gpu:
@@ -52,6 +54,10 @@ def make(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> Te
         machine.report("CG503", node, f"{quoted(node)} allocates pinned memory at every call of the Python code")
     _name_contents(machine, made, row, args, node)
     return made
+
+
+def _has_float(bounds: Args) -> bool:
+    return any(isinstance(bound, Host) and bound.kind == "float" for bound in bounds)
 
 
 def _device(machine: Machine, like: Value | None, args: Arguments) -> str:

@@ -88,6 +88,8 @@ def _to(machine: Machine, owner: Tensor, args: Args, kwargs: Kwargs, node: ast.A
     # overloads begin with a device, a dtype or a tensor: each argument tells by its kind what it is
     bound = bind("*given, device, dtype, other, non_blocking, copy, memory_format", args, kwargs)
     where, dtype = _wanted(machine, owner, bound.values())
+    # two floats may still differ in their width
+    converts = dtype != owner.dtype or any(dtype_of(value) is not None for value in bound.values())
     if (named := bound.get("device")) is not None and where is None and not is_none(named):
         where = where_of(machine, named)
     if where is None and owner.device == "cpu" and any(type(value) is Value for value in bound.rest):
@@ -96,7 +98,7 @@ def _to(machine: Machine, owner: Tensor, args: Args, kwargs: Kwargs, node: ast.A
     # a device that is not known is taken to be where the tensor already is, unless that is the CPU
     stays = where is None or (where == "" and owner.device != "cpu")
     moved = owner.view(owner.ndim) if stays else move(machine, owner, where or "", node, waits=waits)
-    if dtype != owner.dtype and moved.storages == owner.storages:
+    if converts and moved.storages == owner.storages:
         return _converted(machine, owner, dtype, node)
     moved.dtype, moved.first = dtype, owner.first
     return moved
