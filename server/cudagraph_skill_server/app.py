@@ -377,7 +377,7 @@ class _Server(MCPServer[dict[str, Any]]):
     """The SDK's own ignores arguments that a tool does not have, tells other misuse in many lines, and of a crash nothing."""
 
     async def list_tools(self) -> list[Tool]:
-        """The tools; their schemas say that there are no other arguments."""
+        """Return the tools; their schemas say that there are no other arguments."""
         return [
             tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
             for tool in await super().list_tools()
@@ -386,7 +386,7 @@ class _Server(MCPServer[dict[str, Any]]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[dict[str, Any], Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """What the tool returns.
+        """Return what the tool returns.
 
         Raises:
             ToolError: it could not do what was asked; one sentence says why.

@@ -137,7 +137,7 @@ class Captures:
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
     async def in_turn(self, context: Context, work: Callable[[threading.Event], _T]) -> _T:
-        """What `work` returns, which has the GPU to itself; when this is cancelled, the event that it was given is set.
+        """Return what `work` returns, which has the GPU to itself; when this is cancelled, the event that it was given is set.
 
         Raises:
             SkillError: `work` did.
@@ -177,7 +177,9 @@ class Captures:
         return found
 
     def _place(self, target: str) -> tuple[str, str]:
-        """The target and the allowed folder that it lies in; a relative path counts from here, else from an allowed folder.
+        """Return the target and the allowed folder that it lies in.
+
+        A relative path counts from here, else from an allowed folder.
 
         Raises:
             SkillError: it is not there, or lies elsewhere.
@@ -210,7 +212,7 @@ class Captures:
         return found
 
     def folder_of(self, file: str) -> str | None:
-        """The allowed folder that a file lies in, or that it is, links followed."""
+        """Return the allowed folder that a file lies in, or that it is, links followed."""
         real = os.path.join(os.path.realpath(file), "")  # noqa: PTH118 - strings; both end in a slash
         return next((each for each in self.allowed if real.startswith(os.path.join(each, ""))), None)  # noqa: PTH118
 
@@ -237,7 +239,7 @@ class Progress:
 
 
 def _or_error(work: Callable[[threading.Event], _T], stop: threading.Event) -> _T | SkillError:
-    """What `work` returns or raises; a task group would wrap what is raised."""
+    """Return what `work` returns or raises; a task group would wrap what is raised."""
     try:
         return work(stop)
     except SkillError as error:
@@ -245,7 +247,7 @@ def _or_error(work: Callable[[threading.Event], _T], stop: threading.Event) -> _
 
 
 async def _in_thread(work: Callable[[threading.Event], _T]) -> _T:
-    """What `work` returns; when this is cancelled, the event that it was given is set, and its end awaited."""
+    """Return what `work` returns; when this is cancelled, the event that it was given is set, and its end awaited."""
     stop = threading.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(_set_when_cancelled, stop)

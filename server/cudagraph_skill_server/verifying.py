@@ -75,7 +75,7 @@ class _Asked(NamedTuple):
     verify: bool
 
     def beside(self) -> dict[str, Any]:
-        """What was asked for beside the options."""
+        """Return what was asked for beside the options."""
         return {name: value for name, value in self._asdict().items() if value and name != "options"}
 
 
@@ -148,7 +148,7 @@ class Programs:
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
     def _written(self, asked: _Asked) -> tuple[str, Written, str]:
-        """The program, in its file where it was given one, and the command that makes it; or a file that is there already."""
+        """Return the program, in its file where it has one, and the command that makes it; or a file that is there already."""
         _refuse(asked)
         path = self._place(asked.path, bool(asked.options["workflow"])) if asked.path else ""
         if not asked.options["workflow"]:
@@ -174,12 +174,12 @@ class Programs:
         return f"save it as step.py, then run: {launch} step.py"
 
     def _free(self) -> str:
-        """The name of a file that is not there yet."""
+        """Return the name of a file that is not there yet."""
         names = ("step.py", *(f"step{number}.py" for number in range(2, 100)))
         return next((name for name in names if not os.path.lexists(self._place(name, is_new=True))), names[-1])
 
     def _place(self, path: str, is_new: bool) -> str:
-        """The file in an allowed folder that a path means.
+        """Return the file in an allowed folder that a path means.
 
         Raises:
             SkillError: it lies elsewhere, or no folder is allowed.
@@ -223,7 +223,7 @@ def _kept(found: Receipt, path: Path) -> str:
 
 
 def _each(versions: list[str] | str) -> list[str]:
-    """The requirements of a list, or of one text that has commas between them."""
+    """Return the requirements of a list, or of one text that has commas between them."""
     texts = [versions] if isinstance(versions, str) else versions
     return [each.strip() for text in texts for each in text.split(",")]
 
@@ -249,12 +249,12 @@ def _refuse(asked: _Asked) -> None:
 
 
 def spelled(options: Options) -> str:
-    """The call that asks for a program."""
+    """Return the call that asks for a program."""
     return call("scaffold", options._asdict())
 
 
 def recommended(found: Recommendation) -> Recommendation:
-    """The same in words of the tools."""
+    """Return the same in words of the tools."""
     return found._replace(
         notes=tuple(map(in_arguments, found.notes)),
         questions={_arguments(options): asks for options, asks in found.questions.items()},

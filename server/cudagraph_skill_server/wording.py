@@ -25,18 +25,18 @@ _QUOTED = re.compile("`([^`]+)`")
 
 
 def call(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A call with what is given of the arguments."""
+    """Return a call with what is given of the arguments."""
     given = (f"{name}={literal(value)}" for name, value in arguments.items() if value)
     return f"{tool}({', '.join(given)})"
 
 
 def literal(value: object) -> str:
-    """A value as it stands in a call."""
+    """Return a value as it stands in a call."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def in_arguments(sentence: str, beside: Mapping[str, Any] | None = None) -> str:
-    """The sentence with what stands in backticks as `argument` says it; whole calls keep what was asked `beside`."""
+    """Return the sentence with what stands in backticks as `argument` says it; whole calls keep what was asked `beside`."""
     return _QUOTED.sub(lambda found: f"`{argument(found[1], beside or {})}`", _SPEAKER.sub("", sentence))
 
 
@@ -57,7 +57,7 @@ def argument(words: str, beside: Mapping[str, Any] | None = None) -> str:
 
 
 def _given(words: Sequence[str]) -> list[str]:
-    """The arguments that options stand for; none where a word is for the command alone."""
+    """Return the arguments that options stand for; none where a word is for the command alone."""
     options: dict[str, list[str]] = {}
     name = ""
     for word in words:

@@ -11,7 +11,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def skill_root() -> Path:
-    """The folder that holds SKILL.md, card.yaml and references/.
+    """Return the folder that holds SKILL.md, card.yaml and references/.
 
     Raises:
         SkillError: neither the checkout around this package nor the copy inside a wheel is complete.
@@ -23,7 +23,7 @@ def skill_root() -> Path:
 
 
 def cache_dir() -> Path:
-    """The user's cache folder for search indexes; it need not exist. CUDAGRAPH_SKILL_CACHE overrides XDG_CACHE_HOME.
+    """Return the user's cache folder for search indexes; it need not exist. CUDAGRAPH_SKILL_CACHE overrides XDG_CACHE_HOME.
 
     Raises:
         OSError: the user has no home folder and neither variable is set.

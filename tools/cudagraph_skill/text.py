@@ -34,7 +34,7 @@ def _escaped(char: str) -> str:
 
 
 def operand(file: str) -> str:
-    """A file as an argument of a command to paste; with a dash in front it would be an option."""
+    """Return a file as an argument of a command to paste; with a dash in front it would be an option."""
     return quoted(f"./{file}" if file.startswith("-") else file)
 
 

@@ -105,7 +105,7 @@ GENERAL = {_WAITS, _UPLOAD, _TO_HOST, _INTO_HOST}
 
 
 def hazard_of(spot: Mapping[str, Any], line: str = "") -> str:
-    """The id of references/hazards.md for what a run saw at a line; the general one of its family where nothing fits better.
+    """Return the hazard's id for what a run saw at a line; the general one of its family where nothing fits better.
 
     `spot` has `kind` (fails or wrong), `category`, `op`, `error` and `said`; `line` is the user's source.
     """

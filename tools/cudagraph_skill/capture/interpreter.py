@@ -12,7 +12,7 @@ from cudagraph_skill.errors import SkillError
 
 
 def environment_python() -> str:
-    """The interpreter of the user's environment: the active venv's or conda's, else this one if it has torch, else python3.
+    """Return the interpreter of the active venv or conda environment, else this one if it has torch, else python3.
 
     Raises:
         SkillError: there is none.
@@ -30,7 +30,9 @@ def environment_python() -> str:
 
 
 def interpreter(python: str) -> str:
-    """The interpreter that was named, as it is found from any folder; a link stays one: a virtual environment is known by it.
+    """Return the interpreter that was named, as it is found from any folder.
+
+    A link is not followed: a virtual environment is known by it.
 
     Raises:
         SkillError: a folder was named, or there is no program of that name (exit code 3).
@@ -45,7 +47,7 @@ def interpreter(python: str) -> str:
 
 
 def resolved(python: str) -> str:
-    """An interpreter as the shell finds it."""
+    """Return an interpreter as the shell finds it."""
     found = shutil.which(python)
     if found is None:
         raise SkillError(f"{python}: there is no such interpreter; name one that has torch", 3)

@@ -38,7 +38,7 @@ def refuse_without_run(args: argparse.Namespace) -> None:
 
 
 def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Request]:
-    """What to capture; `program` is the command after `--`, None where there is no `--`.
+    """Return what to capture; `program` is the command after `--`, None where there is no `--`.
 
     Raises:
         SkillError: the arguments do not fit together, or name what is not there.
@@ -67,7 +67,7 @@ def _option(name: str) -> str:
 
 
 def _targets(args: argparse.Namespace) -> list[str]:
-    """The callables that were named."""
+    """Return the callables that were named."""
     if not args.targets:
         raise SkillError("skill check: --run captures a callable: name it as FILE:FUNCTION, or give a command after `--`")
     if any(each == "-" or each.startswith("-:") for each in args.targets):
@@ -84,7 +84,7 @@ def _targets(args: argparse.Namespace) -> list[str]:
 
 
 def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> Request:
-    """The request that captures within a running program."""
+    """Return the request that captures within a running program."""
     command = parse(program)
     if not args.target and not args.targets:
         raise SkillError(
@@ -116,7 +116,7 @@ def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> 
 
 
 def parse(program: Sequence[str]) -> Command:
-    """The command after `--`: `python [options] script args`, `python -m mod args` or `script.py args`.
+    """Return the command after `--`: `python [options] script args`, `python -m mod args` or `script.py args`.
 
     Raises:
         SkillError: it starts no Python program that can be watched.

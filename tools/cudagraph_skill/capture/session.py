@@ -75,7 +75,7 @@ class Guests:
         return self._guest is not None and self._key == (request.python, request.folder)
 
     def guest(self, request: Request, say: Say) -> Guest:
-        """The warm guest, or a new one.
+        """Return the warm guest, or a new one.
 
         Raises:
             SkillError: the interpreter cannot be started, or lacks torch, a GPU, or a Python that is new enough.
@@ -151,7 +151,7 @@ def _program(request: Request, ears: Ears) -> Ended:
 
 
 def _callable(request: Request, guests: Guests, ears: Ears) -> Ended:
-    """What the guest answered; a warm one that has died since is replaced once."""
+    """Return what the guest answered; a warm one that has died since is replaced once."""
     wire, warm = to_guest(request), guests.warm(request)
     while True:
         guest = guests.guest(request, ears.say)
@@ -166,7 +166,7 @@ def _callable(request: Request, guests: Guests, ears: Ears) -> Ended:
 
 
 def to_guest(request: Request) -> dict[str, Any]:
-    """A request as the guest reads it.
+    """Return a request as the guest reads it.
 
     Raises:
         SkillError: the target's file is not there.
@@ -185,7 +185,7 @@ def to_guest(request: Request) -> dict[str, Any]:
 
 
 def in_program(request: Request) -> str:
-    """The watched function as FILE:NAME or pkg.mod:NAME; a bare NAME is one of the script itself."""
+    """Return the watched function as FILE:NAME or pkg.mod:NAME; a bare NAME is one of the script itself."""
     if ":" in request.target:
         return request.target
     main = request.program[1] if request.program[0] == "-m" else request.program[0]
@@ -221,7 +221,7 @@ def examined(
     ended: dict[str, Any],
     output: str = "",
 ) -> Examination:
-    """What a guest reported, as nouns; where it ended without a result, what can be said of its end."""
+    """Return what a guest reported, as nouns; where it ended without a result, what can be said of its end."""
     steps = [_rung(each) for each in rungs]
     found = result or _without_result(request, steps, ended)
     shown = _Names(request)
@@ -253,7 +253,7 @@ _CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
 
 
 def _sentence(verdict: str, said: str, spots: list[dict[str, Any]], shown: _Names) -> str:
-    """What the guest said, with paths as the user knows them; where eager code failed, with its line."""
+    """Return what the guest said, with paths as the user knows them; where eager code failed, with its line."""
     where = [(str(each["path"]), int(each.get("line") or 0)) for each in spots if each.get("path")]
     for path, _ in where:
         said = said.replace(path, shown.of(path))
@@ -299,7 +299,7 @@ def _target(found: dict[str, Any], shown: _Names, request: Request) -> Region:
 
 
 def static_findings(target: Region) -> list[Finding]:
-    """What the static check says of the captured code; nothing where it cannot read it."""
+    """Return what the static check says of the captured code; nothing where it cannot read it."""
     if not target.path or not target.line:
         return []
     try:
@@ -312,7 +312,7 @@ def static_findings(target: Region) -> list[Finding]:
 def _joined(
     verdict: str, spots: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
 ) -> tuple[list[Finding], list[Finding]]:
-    """Findings, and what stays unconfirmed. Observed lines come first, and the one that the run stopped at first of all."""
+    """Return findings, the line that the run stopped at first, then others that it showed; and what stays unconfirmed."""
     serious = {kind: [each for each in static if hazard(each.id).severity == kind] for kind in ("error", "warning")}
     if verdict not in ("capture_error", "silent_wrong"):
         return [], [*serious["error"], *serious["warning"]]
@@ -336,7 +336,7 @@ def _place(each: Finding) -> tuple[str, int]:
 
 
 def _observed(spot: dict[str, Any], serious: dict[str, list[Finding]], shown: _Names, target: Region) -> Finding:
-    """A line that the run showed, in the words of the static check where that knows it; without a line, the captured code."""
+    """Return a line that the run showed, in the words of the static check where it knows it; else the captured code."""
     path, line = (shown.of(str(spot["path"])), int(spot.get("line") or 0)) if spot.get("path") else (target.path, target.line)
     known = serious["error" if spot.get("kind") == "fails" else "warning"]
     same = next((each for each in known if _place(each) == (os.path.realpath(path), line)), None)
@@ -354,7 +354,7 @@ def _line(path: str, line: int) -> str:
 
 
 def _message(spot: dict[str, Any], text: str) -> str:
-    """What was seen: the source line as subject of the guest's sentence, then the operation and its error."""
+    """Return what was seen: the source line as subject of the guest's sentence, then the operation and its error."""
     said, error = " ".join(str(spot.get("said", "")).split()), str(spot.get("error", "")).strip().split("\n")[0][:_LONG]
     operation = plain(str(spot.get("op", "")))
     code = " ".join(text.split()) if spot.get("path") else ""
@@ -381,7 +381,7 @@ _PAST_EAGER = {"eager", "sync", "capture", "replay"}  # where one of these rungs
 
 
 def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) -> dict[str, Any]:
-    """A result for a run that was killed, crashed or left: whether eager code or the graph is to blame, its rungs tell."""
+    """Return a result for a run that was killed, crashed or left; its steps tell whether eager code or the graph did it."""
     how, detail = str(ended.get("how", "")), str(ended.get("detail", ""))
     if how == "memory":
         said = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
@@ -402,13 +402,13 @@ def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) 
 
 
 def _stood(stack: Sequence[Any], shown: _Names) -> str:
-    """The innermost frame of the user's own, in words."""
+    """Return the innermost frame of the user's own, in words."""
     own = [each for each in stack if not _ELSEWHERE.search(str(each[0]))]
     return f"; it stood at {shown.of(own[-1][0])}:{own[-1][1]} in {own[-1][2]}" if own else ""
 
 
 def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
-    """What is worth a note about the end of a run that gave a result."""
+    """Return what is worth a note about the end of a run that gave a result."""
     notes = []
     if result is not None and ended.get("how", "done") != "done":
         notes.append(f"after the result the process ended by {ended.get('detail') or ended.get('how')}")
@@ -421,7 +421,7 @@ def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
 
 
 def eager_command(request: Request) -> str:
-    """A command that runs the same code without a graph; "" where that cannot be put in a line."""
+    """Return a command that runs the same code without a graph; "" where that cannot be put in a line."""
     if request.program:
         return shlex.join([request.python, *request.flags, *request.program])
     try:

@@ -18,7 +18,7 @@ _FEW = 8  # files that are read here: starting worker processes takes longer
 
 
 def check_paths(targets: list[str], options: Options) -> Report:
-    """What reading these finds: `FILE`, `FILE:QUALNAME` or folders.
+    """Return what reading these finds: `FILE`, `FILE:QUALNAME` or folders.
 
     Of a folder, files are read that may capture something; with `options.every` all of them.
 

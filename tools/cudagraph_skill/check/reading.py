@@ -31,7 +31,7 @@ _ONE = allocate_lock()  # files are read one at a time in a process
 
 
 def check_text(text: str, name: str, function: str | None, options: Options) -> Report:
-    """What reading pasted source finds.
+    """Return what reading pasted source finds.
 
     Raises:
         SkillError: the source has no function of that name.
@@ -41,7 +41,7 @@ def check_text(text: str, name: str, function: str | None, options: Options) -> 
 
 
 def read_target(target: Target, options: Options) -> Report | SkillError:
-    """What reading one file finds; nothing of what goes wrong in reading it comes out as an exception."""
+    """Return what reading one file finds; nothing of what goes wrong in reading it comes out as an exception."""
     try:
         with _ONE, _room():
             return _read(read_source(target.path), target.function, options)
@@ -114,7 +114,7 @@ def _attempt(reader: Reader, run: Callable[[], object], name: str, notes: list[s
 
 
 def _unreadable(path: str, what: str, error: Exception) -> str:
-    """The note about a mistake of ours: where it stands, for who reports it."""
+    """Return the note about a mistake of ours: where it stands, for who reports it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -182,7 +182,7 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
 
 
 def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
-    """The file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
+    """Yield the file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.capture_sites import nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
@@ -254,7 +254,7 @@ def _inherit(reader: Reader, first: Reader) -> None:
 
 
 def _path_of(tree: ast.Module | None, name: str) -> list[ast.AST] | None:
-    """The definitions that lead to a qualified name, outermost first; the last of several with one name."""
+    """Return the definitions that lead to a qualified name, outermost first; the last of several with one name."""
     path: list[ast.AST] = []
     scope: ast.AST | None = tree
     for part in name.split("."):

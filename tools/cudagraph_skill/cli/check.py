@@ -61,7 +61,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _add_run(check: Parser) -> None:
-    """The options of a capture on the GPU."""
+    """Add the options of a capture on the GPU."""
     new = check.add_argument_group("on the GPU", "run the code in your interpreter, in a child process")
     new.add_argument(
         "--run", action="store_true", dest="on_gpu", help="capture FILE:FUNCTION, replay it, compare it with eager"

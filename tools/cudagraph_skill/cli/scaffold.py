@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
-    """The workflow and options that were given, where they go together with the others."""
+    """Return the workflow and options that were given, where they go together with the others."""
     from cudagraph_skill.scaffold.options import OPTIONS
 
     if args.name and args.workflow:
@@ -148,7 +148,7 @@ def _listing(args: argparse.Namespace) -> int:
 
 
 def _verifying(args: argparse.Namespace) -> str:
-    """The command that verifies what was written."""
+    """Return the command that verifies what was written."""
     return f"{next_step.program('scaffold')} --verify {operand(args.into)}{_by_python(args)}"
 
 

@@ -98,24 +98,24 @@ class Log(NamedTuple):
     raised: bool
 
     def own_frame(self, place: int | None = None) -> Frame | None:
-        """The user's frame nearest above line `place`; without one, nearest to the last error that was raised first."""
+        """Return the user's frame nearest above line `place`; without one, nearest to the last error that was raised first."""
         first = [frame for frame in self.frames if frame.own and not frame.depth]
         above = [frame for frame in first if place is None or frame.place <= place]
         return (above or first)[-1] if first else None
 
     def innermost(self) -> frozenset[int]:
-        """Indices of the lines on which the last frame of each traceback stands, of exceptions that were raised first."""
+        """Return the indices of the lines of the last frame of each traceback, of exceptions that were raised first."""
         first = [frame for frame in self.frames if not frame.depth]
         last = [one for one, then in pairwise(first) if then.place - one.place > _FRAME_LINES] + first[-1:]
         return frozenset(frame.place + line for frame in last for line in range(_FRAME_LINES))
 
     def script(self) -> Frame | None:
-        """The user's frame that everything was called from."""
+        """Return the user's frame that everything was called from."""
         return next((frame for frame in self.frames if frame.own and frame.function == "<module>"), self.own_frame())
 
 
 def decoded(data: bytes) -> str:
-    """A log as text: UTF-16 by its mark, else UTF-8 with other bytes replaced.
+    """Return a log as text: UTF-16 by its mark, else UTF-8 with other bytes replaced.
 
     Raises:
         SkillError: there is nothing in it, or it is no text.
@@ -131,7 +131,7 @@ def decoded(data: bytes) -> str:
 
 
 def read(text: str) -> Log:
-    """The lines of a log that say something, each once, with the exception chain and the stack frames."""
+    """Return the lines of a log that say something, each once, with the exception chain and the stack frames."""
     kept = _limited(_unique(_by_process(_lines(text))))
     chained = list(_chained(kept))
     return Log(chained, _frames(chained), "raceback (most recent call last)" in text)
@@ -179,7 +179,7 @@ def _by_process(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _unlabelled(line: str) -> tuple[str, str]:
-    """The process that a line's prefixes name, and the line without them."""
+    """Return the process that a line's prefixes name, and the line without them."""
     label = ""
     for _ in range(5):
         match = _PREFIX.match(line) if line[:1] in _STARTS else None

@@ -90,7 +90,7 @@ def _candidate(number: int, diagnosis: Diagnosis, log: str) -> str:
 
 
 def verdict_json(found: Verdict, steps: Steps) -> str:
-    """The same as one line of JSON; `diagnoses` is empty where the log shows no CUDA-graph problem."""
+    """Return the same as one line of JSON; `diagnoses` is empty where the log shows no CUDA-graph problem."""
     data: dict[str, Any] = {
         "diagnoses": [
             {
@@ -112,5 +112,5 @@ def verdict_json(found: Verdict, steps: Steps) -> str:
 
 
 def why(each: Diagnosis) -> str:
-    """What the cause is, and the places of the log that speak for it, quoted as data."""
+    """Return what the cause is, and the places of the log that speak for it, quoted as data."""
     return f"{each.what} Seen in the log: {'; '.join(each.seen)}" if each.seen else f"{each.what} (by the words of the log)"

@@ -153,7 +153,7 @@ class Haystack:
 
 
 def _quote(text: str, column: int) -> str:
-    """A line around a column between quotes, with nothing in it that ends them or steers a terminal."""
+    """Return a line around a column between quotes, with nothing in it that ends them or steers a terminal."""
     words = printable(" ".join(text.split()))
     start = max(0, min(column - _QUOTE // 3, len(words) - _QUOTE))
     shown = words[start : start + _QUOTE].replace('"', "'")
@@ -170,7 +170,7 @@ class Case(NamedTuple):
 
 
 def diagnose(text: str, index: Table) -> Verdict:
-    """The causes that a pasted log speaks for, best first; none where it shows no CUDA-graph problem."""
+    """Return the causes that a pasted log speaks for, best first; none where it shows no CUDA-graph problem."""
     log = logs.read(text)
     hay = Haystack(log)
     here = _is_ours(hay.text)
@@ -284,12 +284,12 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
 
 
 def _speaking(case: Case, slug: str) -> list[Evidence]:
-    """What speaks for a cause, the strongest first."""
+    """Return what speaks for a cause, the strongest first."""
     return sorted((each for each in case.evidence[slug] if each.points > 0), key=lambda each: -each.points)
 
 
 def _frame(case: Case, slug: str) -> logs.Frame | None:
-    """The user's frame that belongs to the strongest evidence of a cause."""
+    """Return the user's frame that belongs to the strongest evidence of a cause."""
     speaking = _speaking(case, slug)
     return case.log.own_frame(speaking[0].found.place + 1 if speaking else None)
 
@@ -300,7 +300,7 @@ def _where(frame: logs.Frame) -> str:
 
 
 def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
-    """The entry that fits best, with its fix: told apart by a second phrase, most points, few causes, a long message."""
+    """Return the entry that fits best, with its fix: told apart by a second phrase, most points, few causes, a long message."""
     listing = []
     for entry in (each for each in index.entries if each.id in case.entries):
         points, parts, length = case.entries[entry.id]
@@ -315,12 +315,12 @@ def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
 
 
 def _share(rank: int) -> float:
-    """What an entry's message says for its cause number `rank`."""
+    """Return what an entry's message says for its cause number `rank`."""
     return _RANKS[min(rank, len(_RANKS) - 1)]
 
 
 def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
-    """A command with the user's own file in it, where the log names one: the script to run, or the code to look through.
+    """Return a command with the user's own file in it, where the log names one: the script to run, or the code to look through.
 
     A log may come from anywhere, so what is run must be named relative to this folder or lie in it.
     """
@@ -333,7 +333,7 @@ def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
 
 
 def _target(log: logs.Log, frame: logs.Frame | None, cause: Cause) -> str:
-    """What the static check can read of a frame, "" where there is none that may be named in a command.
+    """Return what the static check can read of a frame, "" where there is none that may be named in a command.
 
     What goes wrong at replay is noticed outside of the captured code: then it is the file, which says what it captures.
     """
@@ -349,5 +349,5 @@ def _is_here(path: str) -> bool:
 
 
 def _decide(index: Table, slugs: list[str]) -> str:
-    """What tells the first candidates apart: the first sentence that each cause has for it."""
+    """Return what tells the first candidates apart: the first sentence that each cause has for it."""
     return "; ".join(f"{slug} by {index.causes[slug].tell.split('. ')[0].rstrip('.')}" for slug in slugs)

@@ -49,7 +49,7 @@ def listing_data(next_step: str) -> dict[str, Any]:
 
 
 def notes(program: Program, path: str = "") -> list[str]:
-    """What is to be said beside the text of a program."""
+    """Return what is to be said beside the text of a program."""
     number = WORKFLOWS[program.options.workflow].number
     what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
     said = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
@@ -61,7 +61,7 @@ def notes(program: Program, path: str = "") -> list[str]:
 
 
 def program_data(program: Program, path: str, next_step: str) -> dict[str, Any]:
-    """A program for programs; its text is left out where it stands in a file."""
+    """Return a program as JSON; its text is left out where it stands in a file."""
     return {
         "workflow": program.options.workflow,
         "options": {name: value for name, value in program.options._asdict().items() if value and name != "workflow"},
@@ -82,7 +82,7 @@ def exit_code(receipt: Receipt) -> int:
 
 
 def text(receipt: Receipt, next_step: str, path: str = "") -> str:
-    """A receipt for people; `path` is where it was written."""
+    """Return a receipt for people; `path` is where it was written."""
     failed = receipt.verdict != "ok"
     lines = [f"{'failed' if failed else 'verified'}: {receipt.file}: {receipt.said}"]
     lines += [
@@ -106,7 +106,7 @@ def text(receipt: Receipt, next_step: str, path: str = "") -> str:
 
 
 def data(receipt: Receipt, next_step: str, path: str = "") -> dict[str, Any]:
-    """The same for programs."""
+    """Return the same as JSON."""
     return {
         **receipt._asdict(),
         "report": dict(receipt.report),
@@ -133,7 +133,7 @@ def _number(value: Any) -> str:
 
 
 def _timing(found: Any) -> list[str]:
-    """A line for each way that was timed, and how much faster it is than the first."""
+    """Return a line for each way that was timed, and how much faster it is than the first."""
     if not isinstance(found, dict):
         return []
     lines = []
@@ -169,7 +169,7 @@ def _machine(machine: Mapping[str, str]) -> str:
 
 
 def recommendation(found: Recommendation, spell: Spell) -> str:
-    """What to begin with and why, what else there is, and the command."""
+    """Return what to begin with and why, what else there is, and the command."""
     lines = [f"{_name(found.options)}: {WORKFLOWS[found.options.workflow].summary}", f"why: {found.why}"]
     lines += [f"note: {each}" for each in found.notes]
     if found.instead:
@@ -183,7 +183,7 @@ def recommendation(found: Recommendation, spell: Spell) -> str:
 
 
 def recommendation_data(found: Recommendation, spell: Spell) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the same as JSON."""
     return {
         "workflow": found.options.workflow,
         "number": WORKFLOWS[found.options.workflow].number,

@@ -159,7 +159,7 @@ def _kill(top: int, mark: str) -> None:
 
 
 def marked(mark: str) -> list[int]:
-    """The living processes that were started with this mark in their environment; a zombie has none."""
+    """Return the living processes that were started with this mark in their environment; a zombie has none."""
     wanted, found = f"{_MARK}={mark}".encode(), []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

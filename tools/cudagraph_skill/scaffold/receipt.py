@@ -127,7 +127,7 @@ def run_guest(  # noqa: PLR0913 - as above
 
 
 def program_text(file: Path) -> str:
-    """The text of a program that can be verified.
+    """Return the text of a program that can be verified.
 
     Raises:
         SkillError: it cannot be read, is no Python, or lacks a function that is needed.
@@ -150,7 +150,7 @@ def program_text(file: Path) -> str:
 
 
 def _bytes(file: Path) -> bytes:
-    """What stands in a file of sane size.
+    """Return what stands in a file of sane size.
 
     Raises:
         SkillError: it cannot be read, or is a folder, a device, a pipe, or too large.
@@ -181,7 +181,7 @@ def _decoded(file: Path, data: bytes) -> str:
 
 
 def _tree(text: str) -> ast.Module:
-    """The syntax of a text that `program_text` gave."""
+    """Return the syntax of a text that `program_text` gave."""
     tree, _ = parsed(text)
     assert tree is not None
     return tree
@@ -237,7 +237,7 @@ def raise_if_lacking(ran: process.Run, python: str) -> None:
 
 
 def received(file: Path, text: str, ran: process.Run, command: str = "") -> Receipt:
-    """The receipt of a run, without what only another run can tell."""
+    """Return the receipt of a run, without what only another run can tell."""
     report = {each["check"]: each["result"] for each in ran.events if each["event"] == "result"}
     notes = [each["said"] for each in ran.events if each["event"] == "note"]
     wrong = _wrong(file, ran, report)
@@ -258,7 +258,7 @@ def received(file: Path, text: str, ran: process.Run, command: str = "") -> Rece
 
 
 def _machine(events: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """What the guest said of the machine, the GPU first."""
+    """Return what the guest said of the machine, the GPU first."""
     said = {key: str(value) for each in events if each["event"] == "machine" for key, value in each.items()}
     said.pop("event", None)
     return {"gpu": said.pop("gpu", ""), **said, "date": time.strftime("%Y-%m-%d")}
@@ -281,7 +281,7 @@ def _wrong(file: Path, ran: process.Run, report: Mapping[str, Any]) -> str:
 
 
 def _raised(file: Path, failed: dict[str, Any]) -> str:
-    """What a check raised, and the line of the file that it came through last."""
+    """Return what a check raised, and the line of the file that it came through last."""
     lines = [" ".join(each.split()) for each in str(failed["error"]).splitlines() if each.strip()] or ["it failed"]
     said = printable("; ".join(lines) if failed["kind"] == "wrong" else lines[0])
     places = re.findall(rf'File "[^"\n]*{re.escape(os.sep + file.name)}", line (\d+)', str(failed["traceback"]))
@@ -291,7 +291,7 @@ def _raised(file: Path, failed: dict[str, Any]) -> str:
 
 
 def shown(report: Mapping[str, Any]) -> str:
-    """What the checks showed, in one sentence."""
+    """Return what the checks showed, in one sentence."""
     parity, rollback, timing = (report.get(name) or {} for name in CHECKS)
     parts = []
     if {"steps", "graph", "without_graph_twice"} <= set(parity):
@@ -314,7 +314,7 @@ def shown(report: Mapping[str, Any]) -> str:
 
 
 def explained(found: Receipt, eager: process.Run, text: str, log: str, file: Path) -> Receipt:
-    """A failure with its likely cause and the way back to eager; or with that the eager way fails too."""
+    """Return a failure with its likely cause and the way back to eager; or with that the eager way fails too."""
     done = next((each for each in eager.events if each["event"] == "result" and each["check"] == "eager"), None)
     if done is None:
         failed = next((each for each in eager.events if each["event"] == "failed"), None)
@@ -326,7 +326,7 @@ def explained(found: Receipt, eager: process.Run, text: str, log: str, file: Pat
 
 
 def cause(log: str, file: Path) -> str:
-    """What the error index makes of the log and the static check of the source; "" where neither says anything."""
+    """Return what the error index makes of the log and the static check of the source; "" where neither says anything."""
     from cudagraph_skill.diagnosis.entries import open_table  # noqa: PLC0415
     from cudagraph_skill.diagnosis.rank import diagnose  # noqa: PLC0415 - for a failure only
     from cudagraph_skill.paths import skill_root  # noqa: PLC0415
@@ -340,7 +340,7 @@ def cause(log: str, file: Path) -> str:
 
 
 def _static(file: Path) -> list[str]:
-    """The first findings of the static check."""
+    """Return the first findings of the static check."""
     from cudagraph_skill.check import check_paths  # noqa: PLC0415 - as above
     from cudagraph_skill.check.hazards import hazard  # noqa: PLC0415
     from cudagraph_skill.check.input.settings import Options, settings  # noqa: PLC0415
@@ -406,7 +406,7 @@ def _called(node: ast.AST, how: str, way: str) -> list[str]:
 
 
 def _truth(test: ast.expr, how: str, way: str) -> bool | None:
-    """What a comparison of `how` with constants gives; None for any other expression."""
+    """Return what a comparison of `how` with constants gives; None for any other expression."""
     if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == how and len(test.ops) == 1):
         return None
     with suppress(ValueError, TypeError):

@@ -111,7 +111,7 @@ def _trains(a: Answers) -> bool:
 
 
 def _infers(a: Answers) -> bool:
-    """It was said to be inference."""
+    """Tell whether the request is for inference."""
     return a.training is False or a.decode
 
 
@@ -340,7 +340,7 @@ _CLASHES: list[tuple[Callable[[Answers], bool], str, dict[str, Any]]] = [
 
 
 def recommend(answers: Answers) -> Recommendation:
-    """The program to begin with.
+    """Return the program to begin with.
 
     Raises:
         SkillError: the answers contradict each other, or one is none that there is.
@@ -376,7 +376,7 @@ def framework(text: str) -> str:
 
 
 def asked(answers: Answers) -> str:
-    """The arguments of `skill recommend` that say this."""
+    """Return the arguments of `skill recommend` that say this."""
     return " ".join(_words(answers))
 
 
@@ -412,7 +412,7 @@ def _checked(answers: Answers) -> Answers:
 
 
 def _agreeing(answers: Answers) -> Answers:
-    """The same without what clashes."""
+    """Return the same without what clashes."""
     for clash, _, instead in _CLASHES:
         if clash(answers):
             answers = answers._replace(**instead)
@@ -425,7 +425,7 @@ def _nearest(text: str, known: Any) -> str:
 
 
 def _options(workflow: str, a: Answers, shape: str = "") -> Options:
-    """What was asked for, as options of `skill scaffold`."""
+    """Return what was asked for, as options of `skill scaffold`."""
     if workflow == "profile":
         return Options(workflow, _trains(a), a.amp)
     trains = _trains(a) or workflow in ("transformer-engine", "mcore-per-layer", "mcore-full-iteration")
@@ -437,7 +437,7 @@ def _options(workflow: str, a: Answers, shape: str = "") -> Options:
 
 
 def _fitted(options: Options) -> tuple[Options, list[str]]:
-    """The options without what the program cannot have, and why it cannot."""
+    """Return the options without what the program cannot have, and why it cannot."""
     notes = []
     for _ in RULES:
         rule = broken(options)
@@ -467,7 +467,7 @@ def _instead(chosen: Options, answers: Answers) -> list[Candidate]:
 
 
 def _assumed(a: Answers, options: Options) -> list[str]:
-    """What was taken for granted, or is not as it was asked for."""
+    """Return what was taken for granted, or is not as it was asked for."""
     notes: list[str] = []
     if options.workflow == "profile":
         return notes
@@ -486,7 +486,7 @@ def _assumed(a: Answers, options: Options) -> list[str]:
 
 
 def _remarks(a: Answers, options: Options) -> list[str]:
-    """What becomes of the answers that the program does not simply have."""
+    """Return what becomes of the answers that the program does not simply have."""
     notes = []
     for remark in _REMARKS:
         about = Answers(**{name: getattr(a, name) for name in remark.on})

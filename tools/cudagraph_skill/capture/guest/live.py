@@ -72,7 +72,7 @@ class Target:
 
 
 def marked(source: bytes, path: str, name: str) -> types.CodeType:
-    """The code of a module in which one function, method or class is handed to the watch where it is defined.
+    """Return the code of a module in which one function, method or class is handed to the watch where it is defined.
 
     Raises:
         Missing: the source has no such definition.
@@ -93,7 +93,7 @@ _BINDING = ("staticmethod", "classmethod", "property")
 
 
 def _definition(node: ast.AST, names: Sequence[str]) -> ast.AST | None:
-    """The definition of a dotted name below a node, in whatever blocks it stands."""
+    """Return the definition of a dotted name below a node, in whatever blocks it stands."""
     if not names:
         return node
     waiting = list(ast.iter_child_nodes(node))
@@ -114,7 +114,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._target, self._watch = target, watch
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """The usual finders' answer, with our loader for the one module."""
+        """Return the usual finders' answer, with our loader for the one module."""
         spec = self._usual(name, path, target)
         if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader) or not spec.origin:
             return None
@@ -124,7 +124,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def _usual(self, name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
-        """What the finders after this one say; an editable installation has one of its own."""
+        """Return what the finders after this one say; an editable installation has one of its own."""
         for finder in [each for each in sys.meta_path if each is not self and hasattr(each, "find_spec")]:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
@@ -208,7 +208,7 @@ class Watch:
         self._function: Callable[..., Any] | None = None
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The decorator that is put on the target."""
+        """Return the decorator that is put on the target."""
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -253,7 +253,7 @@ class Watch:
             self._inside = False
 
     def ended(self, error: BaseException | None) -> None:
-        """The program ended before enough calls were seen: check with what there is, or say so."""
+        """Check with the calls that were seen before the program ended, or say that there were too few."""
         if self.done:
             return
         if error is not None and not isinstance(error, SystemExit):
@@ -290,7 +290,7 @@ def _is_method(function: Callable[..., Any], owner: Any) -> bool:
 
 
 def _code(function: Any) -> Any:
-    """What a definition is compiled to, below its decorators, the same each time it is executed; an object that has no code."""
+    """Return what a definition is compiled to, below its decorators, the same each time it is executed; an object that has no code."""
     below = inspect.unwrap(function)
     return getattr(below, "__code__", below)
 

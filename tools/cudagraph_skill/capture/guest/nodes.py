@@ -21,7 +21,7 @@ class Nodes(NamedTuple):
 
 
 def new_graph() -> torch.cuda.CUDAGraph:
-    """A graph that keeps what it was captured from, where torch can do that (torch >=2.8)."""
+    """Return a graph that keeps what it was captured from, where torch can do that (torch >=2.8)."""
     try:
         return torch.cuda.CUDAGraph(keep_graph=True)
     except TypeError:
@@ -35,7 +35,7 @@ def ready(graph: torch.cuda.CUDAGraph) -> None:
 
 
 def listed(graph: torch.cuda.CUDAGraph) -> Nodes | None:
-    """The nodes of a graph made by `new_graph`, or None where they cannot be read."""
+    """Return the nodes of a graph made by `new_graph`, or None where they cannot be read."""
     try:
         from cuda.bindings import runtime
 
@@ -84,7 +84,7 @@ _loaded: list[Any] = []
 
 
 def _runtime() -> Any:
-    """The CUDA runtime that torch has loaded."""
+    """Return the CUDA runtime that torch has loaded."""
     if not _loaded:
         found = re.search(r"/\S*libcudart[^/\s]*\.so\S*", Path("/proc/self/maps").read_text())
         _loaded.append(ctypes.CDLL(found[0]) if found else None)

@@ -50,7 +50,7 @@ class Operation(NamedTuple):
 
 
 def flat(value: Any) -> Iterator[Any]:
-    """What an operation was given, lists opened."""
+    """Yield what an operation was given, lists opened."""
     if isinstance(value, (list, tuple)):
         for each in value:
             yield from flat(each)
@@ -110,7 +110,7 @@ class Recorder(_Mode):
 
 
 def memory(tensor: torch.Tensor) -> int:
-    """The address of a tensor's storage; 0 where it has none."""
+    """Return the address of a tensor's storage; 0 where it has none."""
     with contextlib.suppress(RuntimeError, NotImplementedError):
         return int(tensor.untyped_storage().data_ptr())
     return 0
@@ -139,7 +139,7 @@ def _computes(func: Any) -> bool:
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """The tensors that an operation without a result changes, by its schema."""
+    """Return the tensors that an operation without a result changes, by its schema."""
     found = []
     for number, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
@@ -183,7 +183,7 @@ class Prober(_Mode):
         return func(*args, **kwargs)
 
     def _attempt(self, run: Callable[[], object]) -> str:
-        """What goes wrong when the operation is captured; "" where nothing does."""
+        """Return what goes wrong when the operation is captured; "" where nothing does."""
         current = torch.cuda.current_stream()
         graph = torch.cuda.CUDAGraph()
         said = ""
@@ -258,7 +258,7 @@ _WAITS = (
 
 @contextlib.contextmanager
 def waits() -> Iterator[list[Failure]]:
-    """Collects the calls that wait for the GPU without being operations."""
+    """Collect the calls that wait for the GPU without being operations."""
     found: list[Failure] = []
     before = [(owner, name, getattr(owner, name)) for owner, name in _WAITS]
 
@@ -281,7 +281,7 @@ def waits() -> Iterator[list[Failure]]:
 
 @contextlib.contextmanager
 def joins() -> Iterator[set[tuple[int, int]]]:
-    """Collects which stream waited for which, as (waiting, waited for)."""
+    """Collect which stream waited for which, as (waiting, waited for)."""
     found: set[tuple[int, int]] = set()
     real = torch.cuda.Stream.wait_stream
 

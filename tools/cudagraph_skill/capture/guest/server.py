@@ -120,7 +120,7 @@ def _how(said: dict[str, Any], status: int) -> dict[str, str]:
 
 
 def _keep(place: _Place) -> None:
-    """The keeper: import the user's module, run the trial in a fork, or here where that would not be safe; never returns."""
+    """Import the user's module and run the request in a fork, or here where that would not be safe; never return."""
     place.reports.own()
     resource.setrlimit(
         resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
@@ -225,7 +225,7 @@ def _unsafe_to_fork() -> str:
 
 
 def _fitness() -> dict[str, Any]:
-    """The ready event, or the unfit event with what is missing and what to do about it."""
+    """Return the ready event, or the unfit event with what is missing and what to do about it."""
     try:
         import torch
     except ModuleNotFoundError as error:

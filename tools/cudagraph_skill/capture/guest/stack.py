@@ -66,7 +66,7 @@ def ours(path: str) -> bool:
 
 
 def of_traceback(trace: TracebackType | None) -> list[Place]:
-    """The user's frames of a traceback, outermost first; those of installed packages where it has no other."""
+    """Return the user's frames of a traceback, outermost first; those of installed packages where it has no other."""
     found = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -76,7 +76,7 @@ def of_traceback(trace: TracebackType | None) -> list[Place]:
 
 
 def here() -> list[Place]:
-    """The user's frames that led to this call, outermost first; on a thread of autograd those of the main thread."""
+    """Return the user's frames that led to this call, outermost first; on a thread of autograd those of the main thread."""
     found = _best(_frames(sys._getframe(1)))
     if found or threading.current_thread() is threading.main_thread():
         return found
@@ -85,7 +85,7 @@ def here() -> list[Place]:
 
 
 def stack() -> tuple[Frame, ...]:
-    """The user's frames that led to this call, outermost first, with their objects."""
+    """Return the user's frames that led to this call, outermost first, with their objects."""
     frame: FrameType | None = sys._getframe(1)
     if threading.current_thread() is not threading.main_thread() and not any(rank(each.path) == 2 for each in _frames(frame)):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
@@ -126,5 +126,5 @@ def _best(found: list[Place]) -> list[Place]:
 
 
 def via(places: list[Place]) -> list[str]:
-    """The way to the last place, as `file:line in function`."""
+    """Return the way to the last place, as `file:line in function`."""
     return [f"{os.path.basename(each.path)}:{each.line} in {each.function}" for each in places[:-1]]

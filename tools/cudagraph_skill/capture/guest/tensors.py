@@ -48,7 +48,7 @@ def leaves(value: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator
 
 
 def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return for each kind
-    """What a container holds, with the names of its places; nothing for a tensor, a number and what has no parts."""
+    """Return what a container holds, with the names of its places; nothing for a tensor, a number and what has no parts."""
     if isinstance(value, torch.Tensor):
         return []
     if isinstance(value, dict):
@@ -90,17 +90,17 @@ def meet(value: Any, met: dict[Any, Any]) -> list[Any]:
 
 
 def wholes(value: Any) -> list[Any]:
-    """The objects among arguments that are neither tensors nor numbers nor batches: models, optimizers, caches."""
+    """Return the objects among arguments that are neither tensors nor numbers nor batches: models, optimizers, caches."""
     return [each for _, each in leaves(value) if hasattr(each, "__dict__") and not isinstance(each, (torch.Tensor, type))]
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
-    """The tensors in a value."""
+    """Return the tensors in a value."""
     return [each for _, each in leaves(value) if isinstance(each, torch.Tensor)]
 
 
 def numbers(value: Any) -> dict[str, Any]:
-    """The Python numbers, flags and strings in a value, by path."""
+    """Return the Python numbers, flags and strings in a value, by path."""
     return {path: each for path, each in leaves(value) if isinstance(each, (int, float, complex, str))}
 
 
@@ -133,7 +133,7 @@ def kept(tensor: torch.Tensor) -> Kept:
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
-    """A plain tensor of what may be sparse, quantized, a subclass with a local part, or conjugated."""
+    """Return a plain tensor of what may be sparse, quantized, a subclass with a local part, or conjugated."""
     plain = tensor.detach()
     if hasattr(plain, "to_local"):
         plain = plain.to_local()
@@ -160,7 +160,7 @@ def _exact(data: torch.Tensor) -> torch.Tensor:
 
 
 def difference(one: Kept, other: Kept) -> float:
-    """The largest difference relative to the root mean square of `one`; 0 for bitwise equal, infinite for another shape."""
+    """Return the largest difference relative to the root mean square of `one`; 0 for bitwise equal, infinite for another shape."""
     if one.shape != other.shape:
         return float("inf")
     a, b = one.data, other.data
@@ -189,7 +189,7 @@ def differences(one: dict[str, Kept], other: dict[str, Kept]) -> dict[str, float
 
 
 def other_number(value: Any, wanted: str, path: str = "") -> Any:
-    """A nested value with another number at one place of it."""
+    """Return a nested value with another number at one place of it."""
     if path == wanted and isinstance(value, (int, float)):
         return not value if isinstance(value, bool) else value + 1
     if isinstance(value, dict):
@@ -209,7 +209,7 @@ def _clone(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
-    """A nested value with its tensors copied, and everything else as it is."""
+    """Return a nested value with its tensors copied, and everything else as it is."""
     if isinstance(value, torch.Tensor):
         return _clone(value.detach()).requires_grad_(value.requires_grad)
     if isinstance(value, dict):

@@ -23,7 +23,7 @@ _WORDS = ("cuda", "captur", "cublas", "cudnn", "nccl", "graph", "pinned", "gener
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The error that came first: of those that speak of CUDA or of capturing the deepest in the chain, else the one given."""
+    """Return the error that came first: of those that speak of CUDA or of capturing the deepest in the chain, else the one given."""
     chain, each = [error], error
     while (below := each.__cause__ or each.__context__) is not None and below not in chain:
         chain.append(below)
@@ -108,7 +108,7 @@ def _at(found: operations.Failure, spot: Spot, said: str) -> Spot:
 
 @contextmanager
 def _threads() -> Iterator[list[operations.Failure]]:
-    """Collects what other threads raise."""
+    """Collect what other threads raise."""
     found: list[operations.Failure] = []
     before = threading.excepthook
 
@@ -156,6 +156,6 @@ def _unique(spots: list[Spot]) -> list[Spot]:
 
 
 def place_of(error: BaseException) -> Place | None:
-    """The user's line of an error."""
+    """Return the user's line of an error."""
     frames = stack.of_traceback(error.__traceback__)
     return frames[-1] if frames else None

@@ -45,7 +45,7 @@ class Logs(NamedTuple):
 
 
 def explain(source: Source, seen: Seen) -> list[Spot]:
-    """The lines behind a wrong replay, the first divergent one first; none where the recordings do not show it."""
+    """Return the lines behind a wrong replay, the first divergent one first; none where the recordings do not show it."""
     assert seen.wrong is not None
     last = max(1, seen.wrong.calls[0])
     eager, given = _eager(source, seen.warm_ups, last)
@@ -128,7 +128,7 @@ def _causes(found: list[tuple[int, Spot]]) -> list[tuple[int, Spot]]:
 
 
 def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tuple[int, Spot]]:
-    """What of one eager call is another number, or another operation, in a later one of the same copy."""
+    """Return what of one eager call is another number, or another operation, in a later one of the same copy."""
     found: list[tuple[int, Spot]] = []
     for number, (eager, held) in enumerate(zip(now, then, strict=False)):
         if not _alike(eager, held):
@@ -145,7 +145,7 @@ def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tu
 def _one(  # noqa: PLR0911 - one return for each way to be wrong
     eager: Operation, held: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen
 ) -> Spot | None:
-    """What is wrong with one operation that both sides did."""
+    """Return what is wrong with one operation that both sides did."""
     same = _same(eager, held)
     if not held.captured and not held.host and held.results and not same:
         place = deciding_line.first(held.stack, deciding_line.stream_block)
@@ -206,7 +206,7 @@ def _on_cpu(eager: Operation, held: Operation) -> Spot:
 
 
 def _changing(seen: Seen) -> dict[str, str]:
-    """The names of attributes, entries and variables that change from call to call, with their whole path."""
+    """Return the names of attributes, entries and variables that change from call to call, with their whole path."""
     found: dict[str, str] = {}
     for path in seen.changing:
         words = re.findall(r"[A-Za-z_]\w*", path.removeprefix("len("))
@@ -216,7 +216,7 @@ def _changing(seen: Seen) -> dict[str, str]:
 
 
 def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Spot:
-    """A number that became part of the graph."""
+    """Return a number that became part of the graph."""
     names = _changing(seen)
     frame = deciding_line.first(eager.stack, lambda each: deciding_line.reading(each, names)) or deciding_line.first(
         eager.stack, deciding_line.volatile
@@ -232,7 +232,7 @@ def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Spot:
 
 
 def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen) -> Spot | None:
-    """A tensor from outside the call that is another one than at capture."""
+    """Return a tensor from outside the call that is another one than at capture."""
     if earlier is None:
         return None
     for (now, begins, made), (then, began, made_then) in zip(eager.inputs, earlier.inputs, strict=False):
@@ -248,12 +248,12 @@ def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int,
 
 
 def _maker(address: int, log: list[Operation]) -> Operation | None:
-    """The operation of a call that made the memory at an address."""
+    """Return the operation of a call that made the memory at an address."""
     return next((each for each in log if address and address in each.outputs), None)
 
 
 def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Spot:
-    """The same operation on another tensor, layer or entry: Python chose among them."""
+    """Return the same operation on another tensor, layer or entry: Python chose among them."""
     frame = _parting(eager.stack, earlier.stack)
     decides = _decider(frame, seen) if frame else None
     said = "chooses among tensors in Python: every replay uses those chosen at capture"
@@ -268,7 +268,7 @@ def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Spot:
 
 
 def _parting(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> Frame | None:
-    """The innermost frame that two stacks share, before they go to other lines or other objects."""
+    """Return the innermost frame that two stacks share, before they go to other lines or other objects."""
     last = None
     for a, b in zip(one, other, strict=False):
         if a.owner != b.owner:
@@ -280,7 +280,7 @@ def _parting(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> Frame | None:
 
 
 def _decider(frame: Frame, seen: Seen) -> Frame:
-    """The line that decides what a frame does: that reads something changing, or the condition before it."""
+    """Return the line that decides what a frame does: that reads something changing, or the condition before it."""
     names = _changing(seen)
     line = deciding_line.reading(frame, names)
     if line != frame.line:
@@ -313,7 +313,7 @@ def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, seen
 
 
 def _decision(one: tuple[Frame, ...], other: tuple[Frame, ...], seen: Seen) -> Frame | None:
-    """The line that sends two calls different ways: a condition where they part or below, best one that reads what changes."""
+    """Return the line that sends two calls different ways: a condition where they part or below, best one that reads what changes."""
     parted = [each for each in (_parting(one, other), _parting(other, one)) if each is not None]
     below = [
         each
@@ -336,7 +336,7 @@ def _depth(stack: tuple[Frame, ...], parted: list[Frame]) -> int:
 
 
 def _drawn(frame: Frame | None, seen: Seen) -> str:
-    """The category of a number or a choice that a line draws or reads from outside; "" for none of these."""
+    """Return the category of a number or a choice that a line draws or reads from outside; "" for none of these."""
     text = _line(frame) if frame else ""
     if re.search(r"\b(time|perf_counter|monotonic|time_ns|now)\(", text):
         return "clock"

@@ -47,7 +47,7 @@ Kwargs = dict[str, Value]
 
 
 def builtin(name: str) -> Value:
-    """What a name means that no scope defines."""
+    """Return what a name means that no scope defines."""
     return External(f"builtins.{name}") if hasattr(builtins, name) else Value(mix("name", name))
 
 
@@ -74,7 +74,7 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Machine, Args, Kwargs, ast.
 
 
 def read_number(machine: Machine, tensor: Tensor, node: ast.AST, how: str) -> Value:
-    """A Python number out of a tensor."""
+    """Return a Python number out of a tensor."""
     if tensor.on_gpu:
         machine.report("CG201", node, f"{quoted(node)} reads a value from the GPU on the host")
         return number()
@@ -375,7 +375,7 @@ def _id(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
 
 
 def identity(machine: Machine, tensor: Tensor, node: ast.AST) -> Value:
-    """A number that tells tensors apart: eager code sees a new one for new inputs, a replay never does."""
+    """Return a number that tells tensors apart: eager code sees a new one for new inputs, a replay never does."""
     changing = not tensor.parameter and machine.inside and tensor.storages & machine.torch.inputs
     origins = (
         machine.origin("CG111", node, f"{quoted(node)} differs for each new tensor; a replay always has the captured one")
@@ -413,7 +413,7 @@ def _next(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
 
 
 def advanced(machine: Machine, source: Object, node: ast.AST) -> Value:
-    """The next item of an iterator."""
+    """Return the next item of an iterator."""
     place = source.slots.get("place")
     count = place.value if isinstance(place, Host) and isinstance(place.value, int) else 0
     source.slots["place"] = const(count + 1)

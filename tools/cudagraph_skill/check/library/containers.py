@@ -75,7 +75,7 @@ def make_dict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
 
 
 def copy_of(machine: Machine, found: Value, depth: int = 4) -> Value:
-    """A deep copy: the same structure on memory of its own."""
+    """Return a deep copy: the same structure on memory of its own."""
     if not depth:
         return found
     if isinstance(found, Tensor):

@@ -69,7 +69,7 @@ _CACHES = {"functools.lru_cache", "functools.cache"}
 
 
 def mark(decorator: Value, function: Value) -> Value | None:
-    """The function with a mark for what a decorator of Python makes of it; None for other decorators."""
+    """Return the function with a mark for what a decorator of Python makes of it; None for other decorators."""
     name = decorator.name if isinstance(decorator, (External, Object)) else ""
     if isinstance(function, Function):
         if name in _MARKS:
@@ -87,7 +87,7 @@ def mark(decorator: Value, function: Value) -> Value | None:
 
 
 def decorate_class(decorator: Value, made: Class) -> Value:
-    """What a decorator makes of a class."""
+    """Return what a decorator makes of a class."""
     name = decorator.name if isinstance(decorator, (External, Object)) else ""
     if name.endswith("dataclass") or name in {"attr.s", "attrs.define", "attr.define"}:
         made.slots["__dataclass__"] = const(True)
@@ -127,7 +127,7 @@ def complete(machine: Machine, cls: Class) -> None:
 
 
 def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """A new object of a class of the user's."""
+    """Return a new object of a class of the user's."""
     complete(machine, cls)
     libraries = cls.libraries()
     if any(name.endswith(("Enum", "Flag")) for name in libraries) and args:
@@ -172,7 +172,7 @@ def _fill_fields(machine: Machine, made: Instance, args: Args, kwargs: Kwargs) -
 
 
 def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """What a function of Python, of its library or of numpy returns."""
+    """Return what a function of Python, of its library or of numpy returns."""
     package = name.split(".", 1)[0]
     if package == "builtins":
         run = builtins.BUILTINS.get(name[9:])
@@ -209,7 +209,7 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
 
 
 def _opaque(name: str, args: Args, kwargs: Kwargs, machine: Machine | None = None) -> Value:
-    """What a function returns of which nothing is known but its name: the same for the same arguments."""
+    """Return what a function returns of which nothing is known but its name: the same for the same arguments."""
     if machine is not None and machine.inside:
         for each in (*args, *kwargs.values()):
             machine.use(each)
@@ -220,7 +220,7 @@ def _opaque(name: str, args: Args, kwargs: Kwargs, machine: Machine | None = Non
 
 
 def method(machine: Machine, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """What a method of a Python object returns."""
+    """Return what a method of a Python object returns."""
     if isinstance(receiver, Sequence):
         return containers.sequence_method(machine, receiver, name, args, node)
     if isinstance(receiver, Mapping):

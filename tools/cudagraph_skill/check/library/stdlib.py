@@ -41,12 +41,12 @@ Kwargs = dict[str, Value]
 
 
 def rank_origin(machine: Machine, node: ast.AST) -> frozenset[Origin]:
-    """A mark for a value that differs from rank to rank."""
+    """Return a mark for a value that differs from rank to rank."""
     return frozenset((Origin("CG706", *machine.site(node), "depends on the rank", ()),))
 
 
 def environment(machine: Machine, key: Value, node: ast.AST) -> Value:
-    """A variable of the environment."""
+    """Return a variable of the environment."""
     machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
     rank = isinstance(key, Host) and key.value in {"RANK", "LOCAL_RANK"}
     return Host("str", sym=mix("environment", key.sym), origins=rank_origin(machine, node) if rank else NONE)
@@ -93,7 +93,7 @@ def random_call(machine: Machine, name: str, args: Args, node: ast.AST) -> Value
 
 
 def drawn(machine: Machine, hazard: str, how: str, args: Args, node: ast.AST) -> Value:
-    """A random number of the host, or an item that one picks."""
+    """Return a random number of the host, or an item that one picks."""
     if how in {"seed", "setstate", "getstate"}:
         return const(None)
     origins = machine.origin(hazard, node, f"{quoted(node)} draws a random number on the host: once, at capture")
@@ -136,7 +136,7 @@ def logging_call(machine: Machine, name: str, args: Args, node: ast.AST) -> Valu
 
 
 def logged(machine: Machine, how: str, args: Args, node: ast.AST) -> Value:
-    """A line in a log: from warnings on, its arguments are formatted under Python's default level."""
+    """Return a line in a log: from warnings on, its arguments are formatted under Python's default level."""
     formats = {"DEBUG": {"debug", "info"}, "INFO": {"info"}}.get(machine.torch.log_level, set())
     if how in {"warning", "error", "critical", "exception", "warn"} | formats:
         for each in args:

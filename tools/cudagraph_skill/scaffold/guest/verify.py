@@ -197,7 +197,7 @@ def without_torch() -> str:
 
 
 def lacking(processes: int) -> str:
-    """What the machine lacks for so many processes, as a sentence; "" where nothing."""
+    """Return what the machine lacks for so many processes, as a sentence; "" where nothing."""
     import torch
 
     if not torch.version.cuda:
@@ -249,7 +249,7 @@ def _driver() -> str:
 
 
 def loaded(file: str) -> Any:
-    """The file as a module, imported as if it were run: its folder is first on the path, its name alone in `sys.argv`."""
+    """Return the file as a module, imported as if it were run: its folder is first on the path, its name alone in `sys.argv`."""
     path = os.path.realpath(file)
     sys.path.insert(0, os.path.dirname(path))
     sys.argv = [file]
@@ -287,7 +287,7 @@ def recorded(check: Callable[..., Any], name: str, report: Report, last: bool = 
 
 
 def _gpu() -> dict[str, str]:
-    """The name of the GPU that the program works on; nothing before it has started CUDA."""
+    """Return the name of the GPU that the program works on; nothing before it has started CUDA."""
     torch = sys.modules.get("torch")
     return {"gpu": torch.cuda.get_device_name()} if torch and torch.cuda.is_initialized() else {}
 
@@ -305,7 +305,7 @@ def eager_steps(module: Any) -> dict[str, int]:
 
 
 def failure(error: BaseException) -> dict[str, str]:
-    """What was raised: `kind` is wrong (an assertion), memory or error; the traceback is without frames of this file."""
+    """Return what was raised: `kind` is wrong (an assertion), memory or error; the traceback is without frames of this file."""
     found = traceback.TracebackException.from_exception(error)
     step: traceback.TracebackException | None = found
     while step is not None:
@@ -367,21 +367,21 @@ class Turn:
             self._report.add("goes on")
 
     def _tell(self) -> None:
-        """The first process has the lock: through the store of the process group, since a collective would keep the GPUs busy."""
+        """Let the first process have the lock, through the store of the process group: a collective would keep the GPUs busy."""
         if self._report.rank == 0:
             _store().set(_TURN, "")
         else:
             _store().wait([_TURN], _LONGEST)
 
     def _gather(self) -> None:
-        """The first process keeps the lock until the others have done their part too."""
+        """Keep the lock in the first process until the others have done their part too."""
         _store().set(f"{_TURN} {self._report.rank}", "")
         if self._report.rank == 0:
             _store().wait([f"{_TURN} {rank}" for rank in range(self.processes)], _LONGEST)
 
 
 def _store() -> Any:
-    """What the processes of the group tell each other through."""
+    """Return what the processes of the group tell each other through."""
     import torch.distributed as dist
 
     return dist.distributed_c10d._get_default_store()
@@ -426,7 +426,7 @@ def _measure(module: Any, report: Report, turn: Turn) -> None:
 
 
 def replay(module: Any, turn: Turn) -> dict[str, float]:
-    """A call of the graph on batches that are on the GPU: wall and busy time in microseconds, and operations of the GPU."""
+    """Return a call of the graph on batches that are on the GPU: wall and busy time in microseconds, and operations of the GPU."""
     import torch
     from torch.autograd.profiler import profile
 
@@ -496,7 +496,7 @@ def union(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def run() -> None:
-    """`main` as a program; one that was left in the middle ends at once, since it may hang at a regular end."""
+    """Run `main` as a program; one that was left in the middle ends at once, since it may hang at a regular end."""
     left = "--eager" in sys.argv
     code = main()
     if code or left:

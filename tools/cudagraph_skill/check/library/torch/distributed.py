@@ -55,7 +55,7 @@ def _collectives_in(statements: list[ast.stmt]) -> list[tuple[str, str]]:
 
 
 def on_dropped(machine: Machine, made: Value, node: ast.AST) -> None:
-    """A statement drops the value of a call."""
+    """Look at a statement that drops the value of a call."""
     if isinstance(made, Object) and made.name == "torch.distributed.Work":
         machine.report("CG703", node, f"{quoted(node)} drops the handle: nothing orders what follows after the collective")
 

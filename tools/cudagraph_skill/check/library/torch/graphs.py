@@ -24,7 +24,7 @@ def flush(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
 
 
 def call_graphed(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """A replay through a graphed callable: its outputs are the same tensors each time."""
+    """Return a replay through a graphed callable: its outputs are the same tensors each time."""
     machine.torch.graphed_called = True
     if machine.torch.calling is not None:
         machine.torch.calling(machine, partial, "graphed", args, kwargs, node)

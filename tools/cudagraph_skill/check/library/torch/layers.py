@@ -169,7 +169,7 @@ def _given(found: Value | None) -> bool:
 
 
 def _mask_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
-    """Transformer stacks compare their mask with a causal one; in eval mode they make nested tensors of padded batches."""
+    """Report that a Transformer stack compares its mask with a causal one, or makes nested tensors of padded batches."""
     names = {"TransformerEncoder": ("mask", "is_causal", 1), "TransformerDecoder": ("tgt_mask", "tgt_is_causal", 2)}.get(last)
     if names is None:
         return

@@ -57,7 +57,7 @@ def inherit_container(machine: Machine, made: Instance, args: Args, kwargs: Kwar
 
 
 def container_items(machine: Machine, owner: Object) -> Sequence | Mapping | None:
-    """The modules in a Sequential, ModuleList or ModuleDict; the parameters in a ParameterList."""
+    """Return the modules in a Sequential, ModuleList or ModuleDict; the parameters in a ParameterList."""
     if "children" in owner.slots:
         found = owner.slots["children"]
         return found if isinstance(found, (Sequence, Mapping)) else None
@@ -87,7 +87,7 @@ def container_items(machine: Machine, owner: Object) -> Sequence | Mapping | Non
 
 
 def children_of(machine: Machine, owner: Value) -> Args:
-    """The modules right below a module."""
+    """Return the modules right below a module."""
     if isinstance(owner, Object):
         inner = container_items(machine, owner)
         if inner is not None:
@@ -108,7 +108,7 @@ def is_module(found: Value) -> bool:
 
 
 def all_modules(machine: Machine, owner: Value) -> Args:
-    """A module and all below it."""
+    """Return a module and all below it."""
     found: Args = []
     waiting = [owner]
     while waiting and len(found) < 400:

@@ -108,7 +108,7 @@ def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Valu
 
 
 def _dispatch(machine: Machine, context: Instance, node: ast.AST) -> None:
-    """A dispatch mode sees every operation of its block: follow it for one."""
+    """Follow a dispatch mode for one operation: it sees every one of its block."""
     tensor = Tensor("cuda", None, "float")
     function = Native(lambda _, __: tensor)
     for name in ("__torch_dispatch__", "__torch_function__"):
@@ -142,7 +142,7 @@ def _parametrized(name: str, args: Args, kwargs: Kwargs) -> Value:
 
 
 def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value | None:
-    """What a function of torch returns that is no operation on tensors; None for the rest."""
+    """Return what a function of torch returns that is no operation on tensors; None for the rest."""
     run = _FUNCTIONS.get(name)
     if run is not None:
         return run(machine, args, kwargs, node)
@@ -252,7 +252,7 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
 
 
 def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Value:
-    """What an attribute of a library's object is."""
+    """Return what an attribute of a library's object is."""
     if owner.name.startswith("torch.nn.") and name in modules._PARAMETERS:
         return modules.parameter_of(machine, owner, name)
     if name in {"__class__", "__dict__"}:
@@ -281,7 +281,7 @@ def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Valu
 
 
 def of_class(machine: Machine, owner: Class, name: str) -> Value:
-    """What an attribute of a user's class is that it inherits from a library."""
+    """Return what an attribute of a user's class is that it inherits from a library."""
     if name == "apply" and any(each.startswith("torch.autograd") for each in owner.libraries()):
         return Native(lambda args, kwargs: autograd.apply_function(machine, owner, args, kwargs))
     if name == "__name__":
@@ -292,7 +292,7 @@ def of_class(machine: Machine, owner: Class, name: str) -> Value:
 
 
 def module_attribute(machine: Machine, owner: Instance, name: str, node: ast.AST) -> Value | None:
-    """What an attribute of a user's object is that it inherits from a class of a library; None where that is not known."""
+    """Return what an attribute of a user's object is that it inherits from a class of a library; None where that is not known."""
     del machine, node
     libraries = owner.cls.libraries()
     if name in {"logger", "device", "dtype"} and any(each.startswith("torch.nn.") for each in libraries):
@@ -308,14 +308,14 @@ def module_attribute(machine: Machine, owner: Instance, name: str, node: ast.AST
 
 
 def module_item(machine: Machine, owner: Instance, index: Value, node: ast.AST) -> Value:
-    """What `object[index]` is for a user's object that inherits from a container."""
+    """Return what `object[index]` is for a user's object that inherits from a container."""
     if "[]" in owner.slots:
         return item_at(machine, owner.slots["[]"], index, node)
     return Value(mix("item", owner.sym, index.sym), index.origins)
 
 
 def object_item(machine: Machine, owner: Object, index: Value, node: ast.AST) -> Value:
-    """What `object[index]` is for a library's object."""
+    """Return what `object[index]` is for a library's object."""
     inner = modules.container_items(machine, owner)
     if inner is not None:
         if isinstance(inner, Mapping) and key_of(index) is None and isinstance(index, Tensor) and index.on_gpu:
@@ -328,7 +328,7 @@ def object_item(machine: Machine, owner: Object, index: Value, node: ast.AST) ->
 
 
 def object_items(machine: Machine, owner: Value, node: ast.AST, count: int | None) -> Args | None:
-    """The items of a library's or a user's object, where they are known one by one."""
+    """Return the items of a library's or a user's object, where they are known one by one."""
     if isinstance(owner, Object):
         inner = modules.container_items(machine, owner)
         if inner is not None:
@@ -376,7 +376,7 @@ def any_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
 
 
 def truth(found: Object) -> bool | None:
-    """The truth of a library's object."""
+    """Return the truth of a library's object."""
     return True if found.name.startswith(("torch.nn.", "torch.optim.", "torch.cuda.")) else None
 
 
@@ -406,7 +406,7 @@ def call_object(machine: Machine, owner: Object, args: Args, kwargs: Kwargs, nod
 
 
 def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """What a method of a library's object returns, or one that a user's object inherits."""
+    """Return what a method of a library's object returns, or one that a user's object inherits."""
     if type(owner).__name__ == "Super":
         return _super_method(machine, owner, name, args, kwargs, node)
     if isinstance(owner, Instance) or modules.is_module(owner):

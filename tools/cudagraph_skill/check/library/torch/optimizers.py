@@ -118,13 +118,13 @@ def give_groups(machine: Machine, owner: Holder, given: Value, options: Kwargs) 
 
 
 def groups_of(owner: Value) -> list[Mapping]:
-    """The parameter groups of an optimizer."""
+    """Return the parameter groups of an optimizer."""
     found = owner.slots.get("param_groups") if isinstance(owner, Holder) else None
     return [each for each in found.each() if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
 
 
 def parameters_of(owner: Value) -> list[Tensor]:
-    """The parameters that an optimizer steps."""
+    """Return the parameters that an optimizer steps."""
     return [each for group in groups_of(owner) for each in tensors_in(group.slots.get("params", Value()))]
 
 
@@ -187,7 +187,7 @@ def _stateful(last: str, groups: list[Mapping]) -> bool:
 
 
 def _sink_option(machine: Machine, group: Mapping, name: str, node: ast.AST) -> None:
-    """A number of a group that changes from step to step is frozen in the captured step."""
+    """Report a number of a group that changes from step to step: the captured step keeps it."""
     found = group.slots[name]
     read = machine.read(group, name, found, node)
     if isinstance(found, Tensor):
@@ -247,7 +247,7 @@ def _sparse_state(machine: Machine, owner: Object, last: str, groups: list[Mappi
 
 
 def fingerprint_of(layer: Object) -> frozenset[int]:
-    """The memory of a layer's weight."""
+    """Return the memory of a layer's weight."""
     weight = layer.slots.get("weight")
     return weight.storages if isinstance(weight, Tensor) else frozenset()
 

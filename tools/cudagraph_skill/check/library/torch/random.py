@@ -38,7 +38,7 @@ def generator(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
 
 
 def on_generator(machine: Machine, generator: Value, *, on_gpu: bool, node: ast.AST) -> None:
-    """An operation draws from a generator of the user's."""
+    """Look at an operation that draws from a generator of the user's."""
     if (
         not isinstance(generator, Object)
         or generator.name != "torch.Generator"

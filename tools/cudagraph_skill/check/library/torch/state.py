@@ -29,7 +29,7 @@ def note_library(machine: Machine, node: ast.AST) -> None:
 
 
 def on_host_read(machine: Machine, tensor: Tensor, node: ast.AST) -> None:
-    """The CPU reads a tensor of its own: is a copy from the GPU still on its way into it?"""
+    """Report that the CPU reads a tensor of its own into which a copy from the GPU may still be on its way."""
     message = f"{quoted(node)} reads a copy from the GPU that nothing has waited for"
     if machine.inside:
         if tensor.downloaded:

@@ -43,7 +43,7 @@ def on_launch(machine: Machine) -> None:
 
 
 def on_end(machine: Machine) -> None:
-    """The capture ends: every forked stream has to be back."""
+    """Report forked streams that are not back when the capture ends."""
     for tensor, storages, places in machine.torch.rebound.values():
         if tensor.storages != storages:
             message = f"{quoted(places[-1])} is given new memory: a replay goes on reading the old"

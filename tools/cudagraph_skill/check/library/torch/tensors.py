@@ -130,7 +130,7 @@ def tensor_method(machine: Machine, owner: Tensor, name: str, args: Args, kwargs
 
 
 def on_set(machine: Machine, owner: Value, name: str, new: Value, node: ast.AST) -> None:
-    """An attribute or item is set: `.data`, `.grad`, parameters, global switches."""
+    """Look at an attribute or item that is set: `.data`, `.grad`, parameters, global switches."""
     if machine.torch.setting is not None:
         machine.torch.setting(machine, owner, name, new, node)
     if isinstance(owner, Tensor):
