@@ -46,7 +46,7 @@ _RUNS = 3
 
 
 def load(path: Path = HERE / "snippets.json") -> dict[str, dict[str, Any]]:
-    """The labels by the name of the snippet."""
+    """Read the labels by snippet name."""
     found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
@@ -70,7 +70,7 @@ def read(name: str, label: dict[str, Any]) -> Read:
 
 
 def score(snippets: dict[str, dict[str, Any]], miss: Callable[[str], None] = lambda _: None) -> dict[str, float]:
-    """The columns in per cent."""
+    """Return the columns in per cent."""
     counts = dict.fromkeys(("called", "rightly", "unsafe", "right", "wrong", "hazards", "found", "verdict"), 0)
     for name, label in snippets.items():
         said = read(name, label)
@@ -107,12 +107,12 @@ def _near(line: int, others: Any) -> bool:
 
 
 def _share(part: int, whole: int) -> float:
-    """Per cent; of nothing, all."""
+    """Return a share in per cent, 100 if there was nothing to find."""
     return 100 * part / whole if whole else 100.0
 
 
 def accuracy(args: argparse.Namespace) -> int:
-    """Print the table by split; 1 if a floor is broken."""
+    """Print the table by split; return 1 if a floor is broken."""
     snippets = load()
     if args.misses:
         score({name: label for name, label in snippets.items() if label["split"] == "dev"}, print)
@@ -134,12 +134,12 @@ def accuracy(args: argparse.Namespace) -> int:
 
 
 def files(folder: str) -> list[str]:
-    """What the check reads of a folder."""
+    """List the files of a folder that the check reads."""
     return [each.path for each in expand([folder], Options())]
 
 
 def once(way: str, folder: str) -> tuple[float, str]:
-    """Seconds of one way through a folder, and what it led to."""
+    """Time one way through a folder; return the seconds and a summary of the result."""
     paths = files(folder)
     start = time.perf_counter()
     if way == "parse":
@@ -160,7 +160,7 @@ def _parses(path: str) -> float:
 
 
 def speed(folders: list[str]) -> None:
-    """Print one row for each way through each folder, the ways taking turns, each time in a fresh process."""
+    """Print a row for each way through each folder; the ways take turns, each time in a fresh process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"Python {platform.python_version()}, {platform.machine()}, {cores} cores; median of {_RUNS}, least and most")
     for folder in folders:
@@ -183,7 +183,7 @@ def speed(folders: list[str]) -> None:
 
 
 def fuzz(number: int) -> int:
-    """Print each thing that went wrong with its number, and the shortest program for it; 1 if there is any."""
+    """Print each defect with its count and its shortest program; return 1 if there is any."""
     sys.path.append(str(HERE.parent / "tests"))
     import test_check_fuzz
 

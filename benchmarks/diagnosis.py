@@ -34,25 +34,25 @@ STEPS = Steps(read=str, turn=str, ask=str, explain=str)
 
 
 def load(path: Path = HERE / "logs.yaml") -> list[dict[str, Any]]:
-    """The cases; see the head of the file for their form."""
+    """Read the cases; the head of the file describes their form."""
     found: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return found
 
 
 def messages_alone(index: Table) -> Table:
-    """The index without what tells causes apart: each message names its likeliest cause."""
+    """Return the index without the tells of causes, so that each message names its likeliest cause."""
     bare = {slug: cause._replace(tells=(), words={}, rest=0.0) for slug, cause in index.causes.items()}
     return index._replace(causes=bare)
 
 
 def words_alone(index: Table) -> Table:
-    """The index without messages and tells: only the likeness of words is left."""
+    """Return the index without messages and tells, so that only similar words count."""
     bare = {slug: cause._replace(tells=()) for slug, cause in index.causes.items()}
     return index._replace(entries=(), causes=bare)
 
 
 def score(cases: list[dict[str, Any]], index: Table, miss: Callable[[str], None] = lambda _: None) -> dict[str, float]:
-    """Shares in per cent: first, in three, fix in the first answer, declined; and of foreign logs, how many were refused."""
+    """Return shares in per cent: first, in three, fix in the first answer, declined; and refused of foreign logs."""
     real = [case for case in cases if case["cause"]]
     foreign = [case for case in cases if not case["cause"]]
     counts = dict.fromkeys(("first", "three", "fix", "declined", "refused"), 0)

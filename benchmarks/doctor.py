@@ -68,12 +68,12 @@ class Program(NamedTuple):
 
 
 def programs(folder: Path) -> list[Program]:
-    """All of them; the mutants are written to `folder`."""
+    """Return all programs; the mutants are written to `folder`."""
     return [*snippets(), *mutants(folder), *hazards()]
 
 
 def snippets() -> list[Program]:
-    """Each labelled snippet."""
+    """Return each labelled snippet."""
     labels = json.loads((HERE / "snippets.json").read_text(encoding="utf-8"))
     return [
         Program(
@@ -85,7 +85,7 @@ def snippets() -> list[Program]:
 
 
 def mutants(folder: Path) -> list[Program]:
-    """Each base, which is right, and each of its seeded bugs, written to `folder`."""
+    """Return each correct base and, written to `folder`, each of its seeded bugs."""
     found = []
     for path in sorted((HERE / "mutants").glob("*.py")):
         base = path.read_text(encoding="utf-8")
@@ -100,7 +100,7 @@ def mutants(folder: Path) -> list[Program]:
 
 
 def mutated(text: str, edits: list[list[str]], name: str) -> str:
-    """The text with each edit made; every old part must stand there once."""
+    """Return the text with every edit applied; each old part must occur exactly once."""
     for old, new in edits:
         if text.count(old) != 1:
             raise ValueError(f"{name}: {text.count(old)} times in the base, must be once: {old[:60]!r}")
@@ -109,13 +109,13 @@ def mutated(text: str, edits: list[list[str]], name: str) -> str:
 
 
 def changed(base: str, text: str) -> tuple[int, ...]:
-    """The lines of a text that its base does not have."""
+    """Return the numbers of the lines that the base does not have."""
     there = collections.Counter(base.splitlines())
     return tuple(number for number, line in enumerate(text.splitlines(), 1) if line not in there)
 
 
 def hazards() -> list[Program]:
-    """The captured functions of the hazards' programs that one GPU and torch 2.11 can run."""
+    """List the captured functions of the hazards' programs that can run on one GPU with torch 2.11."""
     severities = dict(_SEVERITY.findall((ROOT / "references" / "hazards.md").read_text(encoding="utf-8")))
     found = []
     for path in sorted((ROOT / "tests" / "hazards").glob("cg*.py")):
@@ -152,7 +152,7 @@ def run(only: str) -> dict[str, Any]:
 
 
 def _examined(share: list[Program]) -> list[dict[str, Any]]:
-    """A row for each program, all with the same warm guest."""
+    """Return a row for each program; all run in the same warm guest."""
     with session.Guests() as guests:
         return [_row(each, guests) for each in share]
 
@@ -198,7 +198,7 @@ def _timed() -> dict[str, Any]:
 
 
 def keep(files: list[str]) -> None:
-    """Add runs to the evidence: of each program, and of the times, the newest stays, with the machine that it ran on."""
+    """Add runs to the evidence: each program and the times keep their newest run, with its machine."""
     runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
     runs += [json.loads(Path(each).read_text(encoding="utf-8")) for each in files]
     taken: set[str] = set()
@@ -213,12 +213,12 @@ def keep(files: list[str]) -> None:
 
 
 def rows_of(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of all runs."""
+    """Return the rows of all runs."""
     return [row for each in evidence for row in each["rows"]]
 
 
 def figures(evidence: list[dict[str, Any]], known: list[Program]) -> dict[str, dict[str, Any]]:
-    """Percentages for each set of programs."""
+    """Return percentages for each set of programs."""
     truth = {each.id: each for each in known}
     found: dict[str, dict[str, Any]] = {}
     for name in ("snippets", "mutants", "hazards"):
@@ -257,7 +257,7 @@ def _share(given: Any) -> float | None:
 
 
 def misses(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
-    """Each program whose verdict was not right, and each without a right line."""
+    """List the programs with a wrong verdict, and those without a right line."""
     truth = {each.id: each for each in known}
     said = []
     for row in rows_of(evidence):
@@ -272,13 +272,13 @@ def misses(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
 
 
 def stale(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
-    """Programs that have no row, or one of another text."""
+    """Return the programs without a row, or with a row of another text."""
     rows = {row["id"]: row["digest"] for row in rows_of(evidence)}
     return [each.id for each in known if rows.get(each.id) != each.digest]
 
 
 def below(found: dict[str, dict[str, Any]]) -> list[str]:
-    """The figures that are worse than their floor."""
+    """Return the figures that are worse than their floor."""
     import yaml
 
     floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["doctor"]
@@ -302,7 +302,7 @@ def _show(evidence: list[dict[str, Any]], found: dict[str, dict[str, Any]]) -> N
 
 
 def main() -> int:
-    """`run [BEGINNING]`, `keep FILE ...`, or the figures."""
+    """Run `run [BEGINNING]` or `keep FILE ...`, or print the figures."""
     if sys.argv[1:2] == ["run"]:
         print(json.dumps(run("".join(sys.argv[2:3])), indent=1))
         return 0

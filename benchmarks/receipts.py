@@ -163,7 +163,7 @@ def _verified_on(program: Program, folder: Path, gpus: str, end: float) -> recei
 
 
 def keep(files: list[Path], evidence: Path, offered: set[str]) -> None:
-    """Add the receipts of runs; of each command that is offered the newest stays."""
+    """Add the receipts of runs; keep the newest of each offered command."""
     rows = {row["command"]: row for row in kept(evidence)}
     for file in files:
         rows |= {row["command"]: row for row in map(json.loads, file.read_text(encoding="utf-8").splitlines())}

@@ -40,13 +40,13 @@ OUTSIDE = "out-of-field"
 
 
 def load(path: Path = HERE / "questions.yaml") -> list[dict[str, Any]]:
-    """The questions; see the head of the file for their form."""
+    """Read the questions; the head of the file describes their form."""
     found: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return found
 
 
 def ours() -> Engine:
-    """`skill search` with its default limit and budget."""
+    """Search as `skill search` does, with its default limit and budget."""
     index = open_index(skill_root())
     return lambda question: [f"{hit.section.trail}\n{hit.passage}" for hit in index.search(question).hits]
 
@@ -65,7 +65,7 @@ json.dump(answers, sys.stdout)
 
 
 def bare(questions: list[str]) -> Engine:
-    """The same from a clone with nothing installed: the standard library alone, in a process without site-packages."""
+    """Return the engine of a clone with nothing installed, run in a process without site-packages."""
     command = [sys.executable, "-S", "-c", _BARE, str(skill_root())]
     tools = HERE.parent / "tools"
     done = subprocess.run(command, input=json.dumps(questions), cwd=tools, capture_output=True, text=True, check=True)
@@ -74,7 +74,7 @@ def bare(questions: list[str]) -> Engine:
 
 
 def grep(sections: list[Section]) -> Engine:
-    """Sections by how many different words of the question they contain; ties keep the order of the files."""
+    """Rank sections by the number of different question words in them; ties keep the order of the files."""
     texts = [section.markdown for section in sections]
     lowered = [text.lower() for text in texts]
 
@@ -87,7 +87,7 @@ def grep(sections: list[Section]) -> Engine:
 
 
 def fts5(sections: list[Section]) -> Engine:
-    """SQLite FTS5 over heading, authored fields and text, its own tokenizer with stemming, headings weighted 3."""
+    """Search with SQLite FTS5 over heading, authored fields and text, with its stemming tokenizer and headings weighted 3."""
     base = sqlite3.connect(":memory:")
     base.execute("create virtual table docs using fts5(heading, authored, body, tokenize='porter unicode61')")
     rows = [(" ".join(each.headings), " ".join(each.asks + each.errors), each.text) for each in sections]
@@ -105,18 +105,18 @@ def fts5(sections: list[Section]) -> Engine:
 
 
 def plain(text: str) -> str:
-    """Text as the patterns see it."""
+    """Return the text as the patterns see it."""
     return re.sub(r"\s+", " ", re.sub(r"[`*]", "", terms.plain(text))).strip()
 
 
 def facts_found(texts: list[str], facts: list[list[str]]) -> list[bool]:
-    """For each fact whether one of its patterns occurs in one of the texts."""
+    """Return for each fact whether one of its patterns occurs in one of the texts."""
     cleaned = [plain(text) for text in texts]
     return [any(re.search(pattern, text, re.IGNORECASE) for pattern in fact for text in cleaned) for fact in facts]
 
 
 def score(questions: list[dict[str, Any]], engine: Engine) -> dict[str, Any]:
-    """Success@1 and @3 in percent, characters (median and 95th percentile), refusals, and what was missed."""
+    """Return Success@1 and @3 in per cent, characters (median and 95th percentile), refusals, and what was missed."""
     first, third, size, refused, wrongly, missed = [], [], [], [], 0, []
     for item in questions:
         results = engine(item["question"])

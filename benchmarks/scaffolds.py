@@ -41,7 +41,7 @@ _ROUNDS, _ROUND_SECONDS, _SLOWER = 15, 0.04, 1.02
 
 
 def prepared(workload: str, way: str, folder: Path) -> Callable[[], Any]:
-    """One step of the scaffolded program for `way`, graphed, with the workload where it says YOURS."""
+    """Return the graphed step of the scaffolded program for `way`, with the workload in place of YOURS."""
     import torch
     from cudagraph_skill.scaffold import render, versions
     from cudagraph_skill.scaffold.options import Options
@@ -67,7 +67,7 @@ def prepared(workload: str, way: str, folder: Path) -> Callable[[], Any]:
 
 
 def measured(workload: str, turn: int) -> dict[str, Any]:
-    """All ways of one workload, ours and the peers', taking turns."""
+    """Time all ways of one workload, ours and the peers', which take turns."""
     import workflows
 
     fcntl.flock(turn, fcntl.LOCK_SH)
@@ -89,7 +89,7 @@ def measured(workload: str, turn: int) -> dict[str, Any]:
 
 
 def _workload(name: str) -> Any:
-    """A workload of workflows.py: trained as the programs train, or called with one input for its output."""
+    """Build a workload of workflows.py: trained as the programs train, or called with one input for its output."""
     import torch
     import workflows
 
@@ -126,7 +126,7 @@ def _in_turns(steps: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 
 def _busy(step: Callable[[], Any]) -> dict[str, float]:
-    """Microseconds in which the GPU works in a step, and its operations there."""
+    """Return the microseconds for which the GPU works in a step, and its operations."""
     from cudagraph_skill.scaffold.guest import verify
 
     spans = verify.gpu_spans(step, [[]] * 10)
@@ -152,7 +152,7 @@ def _run() -> dict[str, Any]:
 
 
 def _table(kept: dict[str, Any]) -> list[str]:
-    """One line for each workload and way, and what is slower than it may be."""
+    """Format a line for each workload and way, and what is slower than allowed."""
     lines = [f"{kept['gpus'][0]}; torch {kept['torch']}; {kept['date']}"]
     for row in kept["results"]:
         if "failed" in row:
@@ -174,7 +174,7 @@ def _line(row: dict[str, Any], way: str) -> str:
 
 
 def _slower(kept: dict[str, Any]) -> list[str]:
-    """Programs that are slower than the peer of the same way, and workloads whose best program is slower than the best peer."""
+    """List programs slower than the peer of the same way, and workloads whose best program is slower than the best peer."""
     found = [f"{row['workload']}: {row['failed']}" for row in kept["results"] if "failed" in row]
     for row in kept["results"]:
         us = row.get("us", {})
@@ -184,7 +184,7 @@ def _slower(kept: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """`run`, `keep FILE`, or the table."""
+    """Run `run` or `keep FILE`, or print the table."""
     what = sys.argv[1:2]
     if what == ["one"]:
         print(json.dumps(measured(sys.argv[2], os.open(sys.argv[3], os.O_RDWR))))

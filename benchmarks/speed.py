@@ -34,7 +34,7 @@ _COLD_RUNS, _FIRST_RUNS = 40, 5
 
 
 def cold(commands: dict[str, list[str]]) -> dict[str, list[float]]:
-    """Milliseconds of whole processes, the commands taking turns so that a slow minute of the machine meets all of them."""
+    """Time whole processes in ms; the commands take turns, so that a slow minute of the machine affects all of them."""
     times: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(_COLD_RUNS + 3):
         for name, command in commands.items():
@@ -46,7 +46,7 @@ def cold(commands: dict[str, list[str]]) -> dict[str, list[float]]:
 
 
 def first(command: list[str]) -> list[float]:
-    """Milliseconds of a command whose cache folder is empty."""
+    """Time a command with an empty cache folder, in ms."""
     times = []
     for _ in range(_FIRST_RUNS):
         with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def first(command: list[str]) -> list[float]:
 
 
 def warm(ask: Callable[[str], object], questions: list[str]) -> list[float]:
-    """Milliseconds of each question, asked once in an open process: nothing that one of them needs was read for it before."""
+    """Time each question once in an open process, in ms: nothing that it needs was read before."""
     ask("a first question, which opens files")
     times = []
     for question in questions:
@@ -69,7 +69,7 @@ def warm(ask: Callable[[str], object], questions: list[str]) -> list[float]:
 
 
 def copies(folder: Path, number: int) -> Path:
-    """`number` copies of the references in which 3 % of the words are new, so that the vocabulary grows as it would."""
+    """Copy the references `number` times with 3 % new words, so that the vocabulary grows realistically."""
     dice = random.Random(0)
     for path in (skill_root() / "references").glob("*.md"):
         words = path.read_text(encoding="utf-8").split(" ")
@@ -80,7 +80,7 @@ def copies(folder: Path, number: int) -> Path:
 
 
 def logs() -> dict[str, str]:
-    """Logs of 5 MB: eight ranks that train and fail, the same on one line, and only text that a phrase could begin in."""
+    """Make logs of 5 MB: eight ranks that train and fail, the same on one line, and words that may each begin a phrase."""
     dice = random.Random(0)
     words = "cuda error stream capture graph replay memory tensor kernel rank nccl step loss backward".split()
     lines = [f"[rank{n % 8}]: step {n} {' '.join(dice.choices(words, k=8))} {dice.random():.4f}" for n in range(65_000)]
@@ -93,7 +93,7 @@ def logs() -> dict[str, str]:
 
 
 def show(name: str, times: list[float], base: float = 0) -> None:
-    """One row: median, 99th percentile, and the ratio of the medians where there is a base."""
+    """Format a row: median, 99th percentile, and the ratio of the medians if there is a base."""
     middle, high = statistics.median(times), sorted(times)[int(len(times) * 0.99)]
     print(f"{name:<38}{middle:>10.2f}{high:>10.2f}{f'{middle / base:>8.1f}x' if base else '':>9}")
 

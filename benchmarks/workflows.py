@@ -95,7 +95,7 @@ class ActorCritic(nn.Module):
 
 
 def mlp() -> Workload:
-    """Training step of a multilayer perceptron, batch 640, SGD."""
+    """Build a training step of a multilayer perceptron, batch 640, SGD."""
     sizes = (4096, 2048, 1024, 512, 256)
     layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU())]
     target = torch.randn(640, 256, device="cuda")
@@ -106,13 +106,13 @@ def mlp() -> Workload:
 
 
 def decode() -> Workload:
-    """One token through a 12-layer bf16 decoder with a static KV cache of 1024."""
+    """Build the step of one token through a 12-layer bf16 decoder with a static KV cache of 1024."""
     inputs = (torch.zeros(1, 1, dtype=torch.long, device="cuda"), torch.tensor([700], device="cuda"))
     return Workload(Decoder(1024).bfloat16(), inputs, lambda out: out.float().logsumexp(-1).mean(), None)
 
 
 def gpt() -> Workload:
-    """Training step of a 12-layer GPT, 4 sequences of 256, bf16 autocast, clipping, AdamW."""
+    """Build a training step of a 12-layer GPT, 4 sequences of 256, bf16 autocast, clipping, AdamW."""
     tokens = torch.randint(8192, (4, 256), device="cuda")
     loss = lambda out: F.cross_entropy(out.flatten(0, 1).float(), tokens.flatten())  # noqa: E731
     optimizer = lambda m: torch.optim.AdamW(m.parameters(), lr=1e-4, capturable=True)  # noqa: E731
@@ -120,7 +120,7 @@ def gpt() -> Workload:
 
 
 def actor_critic() -> Workload:
-    """A PPO-like update of two small networks, batch 256, Adam."""
+    """Build a PPO-like update of two small networks, batch 256, Adam."""
     action = torch.randn(256, 8, device="cuda")
     advantage, old = torch.randn(2, 256, device="cuda")
 
@@ -138,7 +138,7 @@ WORKLOADS = {work.__name__: work for work in (mlp, decode, gpt, actor_critic)}
 
 
 def stepper(work: Workload, variant: str) -> Callable[[], Tensor]:
-    """A function that does one step in the given way and returns the tensor that holds its loss."""
+    """Return a function that runs one step of the given variant and returns the tensor that holds its loss."""
     model = work.model.cuda().train(work.optimizer is not None)
     optimizer = work.optimizer(model) if work.optimizer else None
     amp = torch.autocast("cuda", torch.bfloat16, enabled=work.autocast, cache_enabled=False)
@@ -166,7 +166,7 @@ def stepper(work: Workload, variant: str) -> Callable[[], Tensor]:
 
 
 def captured(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """Three warm-up steps on a side stream, one capture, and a function that replays it."""
+    """Run three warm-up steps on a side stream, capture one, and return a function that replays it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -185,7 +185,7 @@ def captured(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
 
 
 def measure(name: str, variant: str) -> dict[str, Any]:
-    """One variant of one workload."""
+    """Measure one variant of one workload."""
     torch.manual_seed(0)
     started = time.perf_counter()
     step = stepper(WORKLOADS[name](), variant)

@@ -34,13 +34,13 @@ class Anchor(NamedTuple):
 
 
 def anchors(sections: Iterable[Section]) -> list[Anchor]:
-    """All sources of this form, in order."""
+    """Return all sources of this form, in order."""
     found = ((each.ref, _ANCHOR.fullmatch(source)) for each in sections for source in each.sources)
     return [Anchor(ref, *match.groups()) for ref, match in found if match]
 
 
 def gone(wanted: Iterable[Anchor], folder: Path) -> list[Anchor]:
-    """Those whose phrase does not stand in their file below `folder`."""
+    """Return the anchors whose phrase is missing from their file below `folder`."""
     return [each for each in wanted if not _stands(folder / each.path, each.phrase)]
 
 

@@ -30,13 +30,13 @@ _AT_ONCE, _DEADLINE_SECONDS, _PATIENCE_SECONDS = 10, 60, 180
 
 
 def cases() -> list[dict[str, Any]]:
-    """Every case."""
+    """Return every case."""
     found: list[dict[str, Any]] = json.loads((PROGRAMS / "cases.json").read_text(encoding="utf-8"))
     return found
 
 
 def digest() -> str:
-    """A name for exactly these cases and programs."""
+    """Return a hash of the cases and programs."""
     files = sorted(path for path in PROGRAMS.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     content = b"".join(path.relative_to(PROGRAMS).as_posix().encode() + path.read_bytes() for path in files)
     return hashlib.sha256(content).hexdigest()[:16]
@@ -97,7 +97,7 @@ def _wrong(case: dict[str, Any], verdict: str, code: int, said: dict[str, Any]) 
 
 
 def _left(case: dict[str, Any], folder: str) -> str:
-    """What the case left behind, in the machine or in the user's program, and should not have."""
+    """Describe what the case wrongly left behind, on the machine or in the user's program; "" if nothing."""
     if "gone" in case and subprocess.run(["pgrep", "-f", case["gone"]], capture_output=True, check=False).returncode == 0:
         return f"a process is left: {case['gone']}"
     if "plain" not in case:

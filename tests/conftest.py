@@ -43,7 +43,7 @@ def index() -> Index:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder for one test."""
+    """Set an empty cache folder for one test."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("CUDAGRAPH_SKILL_CACHE", str(folder))
     return folder
@@ -51,7 +51,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A skill of three sections, for tests that build its index again and again."""
+    """Write a skill of three sections, for tests that build an index many times."""
     root = tmp_path / "small"
     (root / "references").mkdir(parents=True)
     (root / "SKILL.md").write_text("# Small\n\n## Capture\nCapture records a graph.\n")

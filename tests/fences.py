@@ -41,12 +41,12 @@ class Fence(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A name for exactly this code after this prelude."""
+        """Return a hash of the prelude and this code."""
         return hashlib.sha256((PRELUDE + self.code).encode()).hexdigest()[:16]
 
 
 def fences(root: Path = ROOT) -> list[Fence]:
-    """Every fence of SKILL.md, README.md and references/*.md."""
+    """Return every fence of SKILL.md, README.md and references/*.md."""
     from markdown_it import MarkdownIt
 
     found: list[Fence] = []
@@ -70,7 +70,7 @@ def _listed() -> list[dict[str, Any]]:
 
 
 def _command(job: dict[str, Any], folder: Path) -> list[str]:
-    """One fence in a fresh interpreter, or one for each GPU; from a file, since Triton reads a function's source."""
+    """Run a fence in a fresh interpreter, or in one for each GPU; from a file, because Triton reads a function's source."""
     script = folder / "fence.py"
     several = on_gpu.gpus(job["info"]) > 1
     device = "import os, torch; torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n" if several else ""
@@ -92,7 +92,7 @@ def _run_all(jobs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _keep(run: dict[str, Any]) -> None:
-    """Add a run to the evidence. A fence keeps its newest result, where it stands now; one that has changed loses it."""
+    """Add a run to the evidence: a fence keeps its newest result under its current place; a changed one loses it."""
     current = {job["digest"]: {"path": job["path"], "line": job["line"]} for job in _listed()}
     runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
     for number, older in enumerate(runs):
@@ -102,7 +102,7 @@ def _keep(run: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """`list`, `run FILE` or `keep FILE`; JSON on stdout."""
+    """Run `list`, `run FILE` or `keep FILE`, and print JSON."""
     if sys.argv[1:] == ["list"]:
         print(json.dumps(_listed(), indent=0))
         return

@@ -39,7 +39,7 @@ TEXT = """\
 
 @pytest.fixture
 def sample(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file with TEXT, which stands for the skill's own table during the test."""
+    """Write TEXT to a file that replaces the skill's own table during the test."""
     path = tmp_path_factory.mktemp("skill") / "hazards.md"
     path.write_text(TEXT)
     known = hazards.table(path)

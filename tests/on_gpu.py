@@ -32,7 +32,7 @@ class Ended(NamedTuple):
 
 
 def machine(command: str) -> dict[str, Any]:
-    """GPU, driver, torch, CUDA, Python and date of this run."""
+    """Return GPU, driver, torch, CUDA, Python and date of this run."""
     import torch
 
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -48,7 +48,7 @@ def machine(command: str) -> dict[str, Any]:
 
 
 def run_or_keep(run: Callable[[list[str]], dict[str, Any]], evidence: Path, usage: str | None) -> None:
-    """`run [WORD ...]` prints a run as it is kept, and on stderr its rows that say what is `wrong`; `keep FILE` keeps it."""
+    """Run `run [WORD ...]`, which prints a run and on stderr its rows with `wrong`, or `keep FILE`, which keeps such a run."""
     if sys.argv[1:2] == ["run"]:
         _show(run(sys.argv[2:]))
     elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
@@ -65,7 +65,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def lacks(needs: str) -> str:
-    """What of `torch>=X` and `gpus=N` in `needs` this machine does not have, as a sentence; "" where all is there."""
+    """Return "needs …" if this machine lacks the `torch>=X` or `gpus=N` of `needs`, else ""."""
     import torch
 
     have = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
@@ -75,13 +75,13 @@ def lacks(needs: str) -> str:
 
 
 def gpus(needs: str) -> int:
-    """How many GPUs `needs` asks for."""
+    """Return how many GPUs `needs` asks for."""
     asked = re.search(r"gpus=(\d+)", needs)
     return int(asked[1]) if asked else 1
 
 
 def python(needs: str, *arguments: str) -> list[str]:
-    """The command for one interpreter, or for one for each GPU."""
+    """Return the command that starts one interpreter, or one for each GPU."""
     count = gpus(needs)
     runner = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count > 1 else []
     return [sys.executable, *runner, *arguments]

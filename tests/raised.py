@@ -31,18 +31,18 @@ _KEPT = 8000  # characters of an output: all of a chained traceback, not all of 
 
 
 def programs() -> dict[str, Path]:
-    """Every program by the id of its entry."""
+    """Return every program by the id of its entry."""
     return {path.stem.replace("_", "-"): path for path in sorted(PROGRAMS.glob("*.py"))}
 
 
 def needs(path: Path) -> str:
-    """What a program says it needs, "" for one GPU and torch 2.11."""
+    """Read the requirements of a program, "" for one GPU and torch 2.11."""
     found = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
     return found[1].strip() if found else ""
 
 
 def digest(path: Path) -> str:
-    """A name for exactly this program."""
+    """Return a hash of the program."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
@@ -67,7 +67,7 @@ def _run_all(chosen: list[str]) -> dict[str, Any]:
 
 
 def _neutral(output: str) -> str:
-    """An output without the machine's own paths and addresses, its middle left out where it is long."""
+    """Replace the machine's paths and addresses in an output, and leave out the middle of a long one."""
     text = output.replace(f"{ROOT}/", "").replace(str(Path(sys.prefix)), "/env")
     text = re.sub(r"/tmp/\S*?(?=[/\s\"'])", "/tmp/x", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x0", text)
@@ -75,7 +75,7 @@ def _neutral(output: str) -> str:
 
 
 def seen(entry: Entry, row: dict[str, Any]) -> bool:
-    """Whether a run showed what the entry says: its message where it has one, and a way of working without it."""
+    """Return whether a run shows the entry's message, if it has one, and that the corrected way works."""
     from cudagraph_skill.diagnosis.log import read
     from cudagraph_skill.diagnosis.rank import Haystack
 
@@ -107,7 +107,7 @@ def _keep(run: dict[str, Any]) -> None:
 
 
 def _call(path: str, way: str) -> None:
-    """One function of one program, on this rank's GPU."""
+    """Run one function of one program on this rank's GPU."""
     if "LOCAL_RANK" in os.environ:
         import torch
 
@@ -116,7 +116,7 @@ def _call(path: str, way: str) -> None:
 
 
 def main() -> None:
-    """`run [ID ...]`, `keep FILE` or, for a child, `call FILE fails|works`."""
+    """Run `run [ID ...]`, `keep FILE` or, in a child process, `call FILE fails|works`."""
     if sys.argv[1:2] == ["run"]:
         print(json.dumps(_run_all(sys.argv[2:]), indent=1))
     elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:

@@ -35,23 +35,23 @@ _MARK = "RESULT "
 
 
 def programs() -> dict[str, Path]:
-    """Every program by its hazard."""
+    """Return every program by its hazard."""
     return {path.name[:5].upper(): path for path in sorted(PROGRAMS.glob("cg*.py"))}
 
 
 def functions(path: Path) -> list[str]:
-    """The captured functions and the scripts of a program."""
+    """List the captured functions and the scripts of a program."""
     return re.findall(r"^def ((?:capture_)?(?:bad|good)_\w+)\(", path.read_text(), re.MULTILINE)
 
 
 def needs(path: Path) -> str:
-    """What a program says it needs, "" for one GPU and torch 2.11."""
+    """Read the requirements of a program, "" for one GPU and torch 2.11."""
     found = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
     return found[1].strip() if found else ""
 
 
 def digest(path: Path) -> str:
-    """A name for exactly this program."""
+    """Return a hash of the program."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
@@ -80,7 +80,7 @@ def _tensors(value: Any) -> list[Any]:
 
 
 def _worst(eager: Any, graph: Any) -> float:
-    """The largest difference, relative to the size of the values; infinite where the structure differs."""
+    """Return the largest relative difference; infinite if the structures differ."""
     import torch
 
     pairs = _tensors(eager), _tensors(graph)
@@ -167,7 +167,7 @@ def _copy_into(old: Any, new: Any) -> None:
 
 
 def _failed(error: BaseException) -> dict[str, Any]:
-    """The innermost error of a chain with the lines of the program's own file."""
+    """Describe the innermost error of a chain, with its lines in the program's own file."""
     while error.__context__ is not None:
         error = error.__context__
     frames = traceback.extract_tb(error.__traceback__)
@@ -270,7 +270,7 @@ WANTED = {"error": "capture_error", "warning": "silent_wrong", "info": "safe"}
 
 
 def seen(severity: str, row: dict[str, Any]) -> list[str]:
-    """What of a program did not go as its hazard says, as `function: verdict`; empty where all did."""
+    """List the functions of a program whose verdict contradicts its hazard, as `function: verdict`."""
     wrong = []
     for name, result in row["functions"].items():
         wanted = WANTED[severity] if "bad_" in name else "safe"
@@ -295,7 +295,7 @@ def _keep(run: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """`run [ID ...]`, `keep FILE`, `label DIR` or, for a child, `call FILE FUNCTION`."""
+    """Run `run [ID ...]`, `keep FILE`, `label DIR` or, in a child process, `call FILE FUNCTION`."""
     if sys.argv[1:2] == ["run"]:
         print(json.dumps(_run(sys.argv[2:]), indent=1))
     elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:

@@ -91,7 +91,7 @@ VERDICTS = {"right": ("safe", 0), "reads": ("capture_error", 10), "counts": ("si
 
 
 def digest() -> str:
-    """A name for exactly these cases and the programs that they write."""
+    """Return a hash of the cases and the programs that they write."""
     versions = releases.choose([WRITTEN_FOR], {})
     asked = [rules.checked(programs.options(_asked(each.options))) for each in CASES]
     texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(render.program(each, versions, "step.py") for each in asked)]
@@ -99,7 +99,7 @@ def digest() -> str:
 
 
 def _asked(options: str) -> dict[str, Any]:
-    """The arguments of the tool `scaffold` that the words of a command stand for."""
+    """Convert the options of a command to arguments of the tool `scaffold`."""
     workflow, *words = options.replace("--", "").split()
     values = {"amp": words[words.index("amp") + 1]} if "amp" in words else {}
     return {"workflow": workflow, **values, **{each: True for each in words if each in ("training", "ddp")}}
@@ -156,7 +156,7 @@ def _row(name: str, said: dict[str, Any], wrong: list[str]) -> dict[str, Any]:
 
 
 async def served(python: str, folder: Path, cases: list[Case]) -> list[dict[str, Any]]:
-    """The same programs and some functions through one server, and a call that is cancelled."""
+    """Run the same programs and some functions through one server, and cancel one call."""
     command = ["-m", "cudagraph_skill", "serve", "--python", python, "--allow", str(folder)]
     rows = []
     async with Client(StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))) as client:
@@ -228,7 +228,7 @@ def _run(python: str) -> dict[str, Any]:
 
 
 def _machine(python: str) -> dict[str, Any]:
-    """As the interpreter that has torch sees it; this one need not."""
+    """Describe the machine as the interpreter that has torch sees it."""
     code = "import json, on_gpu; print(json.dumps(on_gpu.machine('python tests/served.py run')))"
     found = subprocess.run([python, "-c", code], cwd=HERE, capture_output=True, text=True, check=True).stdout
     return dict(json.loads(found))

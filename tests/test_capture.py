@@ -69,7 +69,7 @@ STOPPED = "AcceleratorError: CUDA error: operation not permitted when stream is 
 
 @pytest.fixture(autouse=True)
 def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test stands in an empty folder that has a project's `train.py`."""
+    """Run each test in a folder with nothing but a project's `train.py`."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(TRAIN)
 

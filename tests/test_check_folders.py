@@ -21,7 +21,7 @@ CAPTURE = "g = torch.cuda.CUDAGraph()\nx = torch.ones(2, device='cuda')\nwith to
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Twenty files with one finding each, files that are no Python, and one that captures nothing."""
+    """Write twenty files with one finding each, files that are not Python, and one that captures nothing."""
     for place in range(20):
         (tmp_path / f"m{place:02}.py").write_text("\n" * place + STEP + CAPTURE)
     (tmp_path / "n1.py").write_text("import torch.cuda.graphs\nno Python\n")

@@ -98,7 +98,7 @@ from torch.cuda import graph
 
 @cache
 def known() -> tuple[list[str], list[str]]:
-    """Dotted names and plain ones that the check's own code asks for."""
+    """Return the dotted and plain names that the check's own code asks for."""
     found = set()
     for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
         found |= {each.value for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Constant)}
@@ -115,23 +115,23 @@ class Writer:
         self.left = dice.choice((20, 60, 150))  # statements
 
     def one(self, *makers: Callable[[], str]) -> str:
-        """What one of these makes."""
+        """Return what one of `makers` makes."""
         return self.dice.choice(makers)()
 
     def name(self) -> str:
-        """A variable; twice as often one that holds a tensor."""
+        """Return a variable; two of three hold a tensor."""
         return self.dice.choice(self.dice.choice((_TENSORS, _TENSORS, _OTHERS)))
 
     def called(self) -> str:
-        """What can be called by name."""
+        """Return the name of a callable."""
         return self.dice.choice(self.dice.choice((_CALLS, known()[0])))
 
     def attribute(self) -> str:
-        """A method or another attribute."""
+        """Return a method or another attribute."""
         return self.dice.choice(self.dice.choice((_METHODS, known()[1])))
 
     def atom(self) -> str:
-        """A name or a constant."""
+        """Return a name or a constant."""
         constants = (
             "(0)",
             "(1)",
@@ -156,12 +156,12 @@ class Writer:
         )
 
     def several(self, depth: int, most: int = 3) -> str:
-        """Expressions with commas, some with stars."""
+        """Return expressions separated by commas, sometimes starred."""
         star = self.dice.choice(("", "", "", "", "*"))
         return ", ".join(star * (place == 1) + self.expression(depth) for place in range(self.dice.randint(0, most)))
 
     def arguments(self, depth: int) -> str:
-        """What stands between the parentheses of a call."""
+        """Return the arguments of a call."""
         parts = [self.several(depth)]
         if self.dice.random() < 0.4:
             key = self.dice.choice(
@@ -173,7 +173,7 @@ class Writer:
         return ", ".join(each for each in parts if each)
 
     def expression(self, depth: int) -> str:  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
-        """One expression, at most so deep."""
+        """Return an expression of at most this depth."""
         if depth <= 0:
             return self.atom()
         inner = depth - 1
@@ -217,7 +217,7 @@ class Writer:
                 return f"(await {e(inner)})" if dice.random() < 0.2 else f"{e(inner)}.{dice.choice(_TENSORS)}"
 
     def index(self, depth: int) -> str:
-        """What stands between brackets."""
+        """Return an index or a slice."""
         return self.one(
             lambda: self.expression(depth),
             lambda: f"{self.expression(depth)}:{self.expression(0)}",
@@ -228,7 +228,7 @@ class Writer:
         )
 
     def comprehension(self, depth: int) -> str:
-        """Of a list, set, dictionary or generator, with one loop or two."""
+        """Return a comprehension of a list, set, dictionary or generator, with one loop or two."""
         loops = f"for {self.target()} in {self.expression(depth)}"
         if self.dice.random() < 0.4:
             loops += f" if {self.expression(depth)}"
@@ -238,7 +238,7 @@ class Writer:
         return form.format(self.expression(depth), loops)
 
     def target(self) -> str:
-        """What can be assigned to."""
+        """Return an assignment target."""
         return self.one(
             self.name,
             self.name,
@@ -250,7 +250,7 @@ class Writer:
         )
 
     def parameters(self, depth: int = 1) -> str:
-        """Of a function or a lambda."""
+        """Return the parameters of a function or a lambda."""
         one, two, three, four = self.dice.sample(_NAMES, 4)
         value = self.expression(depth)
         return self.dice.choice(
@@ -266,12 +266,12 @@ class Writer:
         )
 
     def block(self, depth: int, indent: str) -> list[str]:
-        """Statements of one block."""
+        """Return the statements of one block."""
         found = [line for _ in range(self.dice.randint(1, 4)) for line in self.statement(depth, indent)]
         return found or [f"{indent}pass"]
 
     def statement(self, depth: int, indent: str) -> list[str]:
-        """One statement."""
+        """Return one statement."""
         self.left -= 1
         if self.left < 0:
             return [f"{indent}pass"]
@@ -304,7 +304,7 @@ class Writer:
         )
 
     def compound(self, depth: int, indent: str) -> list[str]:  # noqa: PLR0911 - one branch for each kind
-        """One statement with blocks, whose inside is at most so deep."""
+        """Return one statement with blocks of at most this depth."""
         dice, e, more = self.dice, self.expression, indent + " "
         word = dice.choice(("", "", "", "", "async "))
         match dice.randint(0, 8):
@@ -332,7 +332,7 @@ class Writer:
                 return self.cls(depth, indent)
 
     def match(self, depth: int, indent: str) -> list[str]:
-        """A match statement with each kind of pattern."""
+        """Return a match statement with each kind of pattern."""
         one, two = self.dice.sample(_NAMES, 2)
         patterns = (
             "1",
@@ -349,7 +349,7 @@ class Writer:
         return [*found, f"{indent} case _:", *self.block(depth, f"{indent}  ")]
 
     def function(self, depth: int, indent: str, name: str = "") -> list[str]:
-        """A function, some with decorators."""
+        """Return a function, sometimes with decorators."""
         dice = self.dice
         name = name or dice.choice((*_NAMES, "helper", "forward", "__init__", "__call__", "__getattr__", "__enter__", "step"))
         marks = [f"{indent}@{dice.choice(_DECORATORS)}" for _ in range(dice.choice((0, 0, 1, 2)))]
@@ -358,7 +358,7 @@ class Writer:
         return [*marks, f"{indent}{word}def {name}({first}{self.parameters()}):", *self.block(depth, indent + " ")]
 
     def cls(self, depth: int, indent: str, name: str = "") -> list[str]:
-        """A class, some with bases and keywords."""
+        """Return a class, sometimes with bases and keywords."""
         bases = self.dice.choice(
             (
                 "",
@@ -379,7 +379,7 @@ class Writer:
         ]
 
     def program(self) -> str:
-        """A whole file that captures."""
+        """Return a whole file that captures."""
         depth = self.dice.choice((1, 2, 3, 6))
         top = [
             *self.block(1, ""),
@@ -412,7 +412,7 @@ _DEEP = (
 
 
 def deep(form: str, times: int) -> str:
-    """An expression nested so many times in itself."""
+    """Return a program whose expression is nested in itself `times` times."""
     text = "x"
     for _ in range(times):
         text = form.format(text)
@@ -421,7 +421,7 @@ def deep(form: str, times: int) -> str:
 
 
 def deep_blocks(head: str, times: int) -> str:
-    """Statements nested so many times in each other."""
+    """Return a program with a statement nested in itself `times` times."""
     lines = [f"{' ' * place}{head}" for place in range(times)]
     return (
         "\n".join(
@@ -433,7 +433,7 @@ def deep_blocks(head: str, times: int) -> str:
 
 @cache
 def pool() -> tuple[str, ...]:
-    """Real files, none very long."""
+    """Return real files, none very long."""
     library = Path(ast.__file__).parent
     files = [*(ROOT / "tests/hazards").glob("*.py"), *(ROOT / "tools").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
     files += [*library.glob("*.py"), *library.glob("asyncio/*.py")]
@@ -443,7 +443,7 @@ def pool() -> tuple[str, ...]:
 
 @cache
 def parts() -> tuple[ast.expr, ...]:
-    """Expressions of the files about graphs."""
+    """Return the expressions of the files about graphs."""
     trees = [ast.parse(text) for text in pool() if "torch" in text and "def bad" in text]
     return tuple(each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.expr) and _loaded(each))
 
@@ -460,18 +460,18 @@ class _Graft(ast.NodeTransformer):
         self.dice, self.rate, self.others = dice, rate, others
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        """Stays as it is: not all fit."""
+        """Keep an f-string as it is: not every expression fits there."""
         return node
 
     def visit(self, node: ast.AST) -> Any:
-        """Exchange, or go on inside."""
+        """Replace a node, or visit its children."""
         if isinstance(node, ast.expr) and _loaded(node) and self.dice.random() < self.rate:
             return copy.deepcopy(self.dice.choice(self.others))
         return super().visit(node)
 
 
 def grafted(dice: Random) -> str:
-    """A real file in which some expressions were exchanged for others of it, or of programs about graphs."""
+    """Replace some expressions of a real file with others of that file, or of programs about graphs."""
     while True:
         tree = ast.parse(dice.choice(pool()))
         own = tuple(each for each in ast.walk(tree) if isinstance(each, ast.expr) and _loaded(each))
@@ -487,7 +487,7 @@ def grafted(dice: Random) -> str:
 
 
 def mutated(dice: Random) -> str:
-    """A real file with words exchanged, lines moved, left out or doubled; often no Python any more."""
+    """Exchange words and move, drop or double lines of a real file; the result is often not valid Python."""
     text = dice.choice(pool())
     words = sorted(set(re.findall(r"\b[A-Za-z_]\w*\b", text)) | set(_NAMES)) or ["x"]
     rate = dice.choice((0.0, 0.01, 0.1))
@@ -536,7 +536,7 @@ def read(text: str) -> list[str]:
 
 
 def _shown(report: Report, text: str) -> list[str]:
-    """What is wrong with findings and how they are printed."""
+    """List what is wrong with findings and how they are printed."""
     lines = text.split("\n")
     wrong = [
         f"{each} is at no line of the file" for each in report.findings if not 1 <= each.line <= len(lines) or each.column < 1

@@ -43,7 +43,7 @@ def index(sections: list[Section]) -> Table:
 
 @pytest.fixture(scope="module")
 def written(sections: list[Section]) -> dict[str, Section]:
-    """Sections of entries and causes by their id."""
+    """Return the sections of entries and causes by id."""
     return {each.headings[-1]: each for each in sections if load.is_entry(each) or load.is_cause(each)}
 
 

@@ -35,10 +35,10 @@ class Report:
         self.results: list[dict[str, Any]] = []
 
     def progress(self, said: str) -> None:
-        """Heard and forgotten."""
+        """Ignore progress."""
 
     def result(self, result: dict[str, Any]) -> None:
-        """Kept."""
+        """Keep the result."""
         self.results.append(result)
 
 
@@ -51,7 +51,7 @@ class Taken(list[Any]):
 
 @pytest.fixture
 def take(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Taken]:
-    """Runs a program until enough calls are taken, without the check that needs a GPU."""
+    """Run a program until enough calls are taken, without the check that needs a GPU."""
     taken = Taken()
 
     def check(self: Any) -> None:
@@ -73,7 +73,7 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Taken]:
 
 
 def calls(source: str, name: str) -> list[str]:
-    """The names of the functions that are handed to the watch where the source is executed."""
+    """Execute the source and return the names of the functions given to the watch."""
     seen: list[str] = []
 
     def watch(function: Any) -> Any:

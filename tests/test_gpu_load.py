@@ -85,7 +85,7 @@ MADE = "import torch\n\n\ndef make({}):\n    return {}\n"
 
 
 def asked(path: Path, name: str = "", **options: Any) -> dict[str, Any]:
-    """A request for a callable of a file, on the CPU."""
+    """Return a request for a callable of a file, on the CPU."""
     shown = f"{path.name}:{name}" if name else path.name
     return {"file": str(path), "name": name, "device": "cpu", "shown": shown, **options}
 

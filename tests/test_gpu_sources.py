@@ -34,7 +34,7 @@ CONDITIONS = {
 
 
 def frame(tmp_path: Path, body: str, head: str = "def step(x, flag):") -> tuple[Frame, int]:
-    """The frame at `# here`, and the line marked `wanted`, 0 where none is."""
+    """Return the frame at `# here` and the line marked `wanted`, or 0."""
     path = written(tmp_path / "train.py", f"{head}\n    {body}\n")
     wanted = line_of(path, "wanted") if "wanted" in body else 0
     return Frame(str(path), line_of(path, "here"), "step", 0), wanted

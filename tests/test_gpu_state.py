@@ -120,7 +120,7 @@ def roots(function: Any) -> list[tuple[str, Any]]:
 
 
 def found(function: Any) -> dict[str, Any]:
-    """What is below a callable, by path."""
+    """Return the values below a callable by path."""
     return {path: value for path, value in state.walk(roots(function)) if path}
 
 
@@ -270,7 +270,7 @@ def test_a_lazy_module_has_no_tensors_yet(tmp_path: Path) -> None:
 
 
 def picture(trainer: Any, train: Any) -> tuple[Any, Any, Any]:
-    """Numbers and tensors that are reached, with their bits."""
+    """Return the bits of the numbers and tensors that are reached."""
     tensors = {path: values.kept(each) for path, each in state.tensors(roots(trainer.step)).items()}
     return state.scalars(roots(trainer.step)), tensors, train.HISTORY["losses"][:]
 

@@ -34,7 +34,7 @@ class Batch:
 
 
 def far(one: Any, other: Any) -> float:
-    """The difference of two values of one leaf."""
+    """Return the difference of two values of one leaf."""
     [a], [b] = tensors.keep(one).values(), tensors.keep(other).values()
     return tensors.difference(a, b)
 

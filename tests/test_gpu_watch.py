@@ -35,7 +35,7 @@ def recorded(function: Callable[..., Any], *args: Any) -> list[Operation]:
 
 
 def named(log: list[Operation], name: str) -> Operation:
-    """The only operation of that name."""
+    """Return the only operation of that name."""
     [found] = [each for each in log if each.name.startswith(f"aten.{name}.")]
     return found
 
@@ -124,13 +124,13 @@ def test_recording_does_not_import_dynamo() -> None:
 
 
 def seen(**known: Any) -> checks.Seen:
-    """What the courses would have shown, as far as an explanation needs it."""
+    """Return what an explanation needs of the runs before it."""
     empty: dict[str, Any] = dict.fromkeys(checks.Seen._fields)
     return checks.Seen(**{**empty, "changing": {}, "moved": set(), **known})
 
 
 def on_gpu(log: list[Operation]) -> list[Operation]:
-    """A recording as it would be on the GPU, within a capture."""
+    """Convert a recording to what the GPU would give within a capture."""
     return [
         each._replace(host=False, captured=True, scalars=tuple(e for e in each.scalars if not isinstance(e, tuple)))
         for each in log
@@ -138,7 +138,7 @@ def on_gpu(log: list[Operation]) -> list[Operation]:
 
 
 def changes(function: Callable[..., Any], *args: Any, calls: int = 3, **known: Any) -> list[tuple[str, int]]:
-    """Category and line of what differs between the first and the last call."""
+    """Return category and line of what differs between the first and the last call."""
     logs, scalars, moved = [], [], set()
     for _ in range(calls):
         before = state.random_marks()
@@ -179,7 +179,7 @@ def test_a_call_that_repeats_itself_has_no_such_line(tmp_path: Path) -> None:
 
 
 def frozen(function: Callable[..., Any], inputs: list[torch.Tensor], capture: Callable[[list[Operation]], list[Operation]], **known: Any) -> list[tuple[str, int]]:  # fmt: skip
-    """What differs where the graph goes on with the results of the first call."""
+    """Return what differs if the graph continues with the results of the first call."""
     logs, given = [], []
     alive = []
     for each in inputs:

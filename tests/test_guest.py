@@ -47,11 +47,11 @@ class Trials:
 
     @property
     def pid(self) -> int:
-        """The zygote's."""
+        """Return the pid of the zygote."""
         return self.guest._tree._process.pid
 
     def line(self, text: str) -> int:
-        """The line on which `text` stands in the latest trial."""
+        """Return the line number of `text` in the latest trial."""
         lines = (self.folder / f"trial_{self.number}.py").read_text().splitlines()
         return next(number for number, line in enumerate(lines, 1) if text in line)
 
@@ -84,7 +84,7 @@ def alive(pid: int) -> bool:
 
 
 def until_gone(pids: list[int], seconds: float) -> list[int]:
-    """Those of `pids` that still live after `seconds`."""
+    """Wait up to `seconds` for `pids` to end and return those still alive."""
     end = time.monotonic() + seconds
     while any(map(alive, pids)) and time.monotonic() < end:
         time.sleep(0.01)

@@ -31,7 +31,7 @@ FIXTURES = pytest.mark.parametrize(("id_", "path"), programs().items(), ids=prog
 
 @pytest.fixture(scope="module")
 def written(sections: list[Section]) -> dict[str, Section]:
-    """Sections of references/hazards.md by their id."""
+    """Return the sections of references/hazards.md by id."""
     return {each.headings[-1].partition(" ")[0]: each for each in sections if load.is_hazard(each)}
 
 
@@ -43,7 +43,7 @@ def evidence() -> dict[str, dict[str, Any]]:
 
 
 def _in_code() -> set[str]:
-    """Ids that the check's code has as strings: those that it can report."""
+    """Return the ids that occur as strings in the check's code: those that it can report."""
     found = set()
     for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
         strings = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
@@ -53,7 +53,7 @@ def _in_code() -> set[str]:
 
 @cache
 def _marks(path: Path) -> frozenset[tuple[int, str]]:
-    """The lines of a program that end in `# CG201`, with each id that stands there."""
+    """Return the lines of a program that are marked `# CG201`, with the ids of the mark."""
     found = set()
     for number, line in enumerate(path.read_text().splitlines(), 1):
         comment = re.search(r"# (CG\d{3}(?: CG\d{3})*)$", line)

@@ -81,7 +81,7 @@ def test_no_python_file_lies_in_the_root() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Names in a wheel built from a copy of the tree, so that a dirty `build/` cannot leak into it."""
+    """Build a wheel from a copy of the tree, so that a dirty `build/` cannot leak into it, and return its names."""
     folder = tmp_path_factory.mktemp("wheel")
     unwanted = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks")
     shutil.copytree(ROOT, folder / "src", ignore=unwanted)
@@ -143,7 +143,7 @@ ALLOWED: dict[str, set[str]] = {
 
 
 def _imports(path: Path) -> set[str]:
-    """Modules of ours that a file imports, wherever in it."""
+    """Return the modules of ours that a file imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cudagraph_skill"):

@@ -91,7 +91,7 @@ if __name__ == "__main__":
 
 
 def write(folder: Path, checks: str = "(parity, rollback, timing)", name: str = "step.py", **bodies: str) -> Path:
-    """The program with these statements in its checks."""
+    """Write the program with these statements in its checks."""
     text = PROGRAM.replace("CHECKS", checks)
     for check in ("parity", "rollback", "timing"):
         body = textwrap.indent(textwrap.dedent(bodies.get(check, "pass")).strip(), "    ").strip()
@@ -564,7 +564,7 @@ def test_a_receipt_lies_beside_its_program(tmp_path: Path) -> None:
 
 
 def untouched(path: Path) -> tuple[int, ...]:
-    """What a write or a replacement would change; that it was read may show in its time of access."""
+    """Return the properties of a file that a write or a replacement would change; reading it may change its access time."""
     there = path.lstat()
     return there.st_ino, there.st_mode, there.st_size, there.st_mtime_ns, there.st_ctime_ns
 
@@ -682,7 +682,7 @@ def test_stale_receipts_are_replaced_by_few_that_cover_their_pairs(suite: Any, p
     ids=str,
 )
 def test_one_more_boolean_option_costs_at_most_eight_runs(clashes: dict[str, Any], suite: Any, programs: Any) -> None:
-    """`clashes` are values that the new option does not go together with."""
+    """Add an option; `clashes` are values of others that it cannot be combined with."""
     wider = cast("Any", namedtuple)("wider", [*Options._fields, "clip"])
     old = {wider(*options, False): program for options, program in programs.items()}
     new = {

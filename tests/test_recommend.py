@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="module", params=[4, pytest.param(len(Answers._fields), marks=pytest.mark.slow)])
 def every(request: pytest.FixtureRequest) -> list[Answers]:
-    """All combinations of at most so many answers."""
+    """Return all combinations of at most this many answers."""
     values: dict[str, tuple[Any, ...]] = dict.fromkeys(Answers._fields, (False, True))
     values |= {"training": (None, True, False), "shapes": ("", *recommend.KINDS)}
     values |= {"amp": ("", "fp16"), "busy": (None,), "framework": ("", *recommend.FRAMEWORKS[:3])}
@@ -34,7 +34,7 @@ def every(request: pytest.FixtureRequest) -> list[Answers]:
 
 @pytest.fixture(scope="module")
 def recommendations(every: list[Answers]) -> dict[Answers, Recommendation]:
-    """Recommendations for those answers that do not contradict each other."""
+    """Return the recommendations for answers that do not contradict each other."""
     found = {}
     for answers in every:
         with suppress(SkillError):
@@ -90,7 +90,7 @@ def _has(name: str, given: Any, found: Recommendation) -> bool:
 
 
 def _options(answers: Answers) -> dict[str, str]:
-    """The answers that were given, as they are called in notes."""
+    """Return the given answers as notes spell them."""
     given = {name: value for name, value in answers._asdict().items() if value not in (None, "", False)}
     options = {name: f"--{name.replace('_', '-')}" for name in given}
     return options | ({"training": "--inference"} if answers.training is False else {})

@@ -36,7 +36,7 @@ MAX_ENTRY = 2400  # an error entry lists all causes of a message, each with what
 
 @pytest.fixture(scope="module")
 def authored(sections: list[Section]) -> list[Section]:
-    """Sections of the references that have text of their own, titles left out."""
+    """Return the sections of the references that have text, without titles."""
     return [each for each in sections if each.path.startswith("references/") and each.level > 1 and each.text]
 
 
@@ -63,7 +63,7 @@ def test_every_section_is_found_by_questions_or_a_message_and_has_a_source_or_a_
 
 
 def _has_a_message(section: Section) -> bool:
-    """Whether an error's message, or a hazard's id, leads here; then questions are welcome and not required."""
+    """Return whether an error's message or a hazard's id leads to a section; such a section needs no questions."""
     return is_hazard(section) or (is_entry(section) and bool(section.errors))
 
 

@@ -62,7 +62,7 @@ def _write(folder: Path, wanted: list[str], programs: list[Options]) -> list[Pat
 
 @pytest.fixture(scope="module", params=["each pair of options", pytest.param("the others", marks=pytest.mark.slow)])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Programs for the torch that is installed here."""
+    """Render programs for the installed torch."""
     pairs = PAIRWISE.covering(OFFERED)
     programs = pairs if request.param == "each pair of options" else [options for options in OFFERED if options not in pairs]
     wanted = f"torch=={version('torch')}" if find_spec("torch") else "torch==2.13"
@@ -306,7 +306,7 @@ def test_a_version_that_a_program_does_not_use_is_told_and_not_repeated() -> Non
 
 
 def _interpreter(folder: Path, prints: str) -> str:
-    """Something that answers as an interpreter does."""
+    """Write a script that answers as an interpreter does."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{prints}\n")
     path.chmod(0o755)

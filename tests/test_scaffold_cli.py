@@ -56,7 +56,7 @@ def _receipt(file: Path, verdict: str = "ok", **given: Any) -> receipt.Receipt:
 
 @pytest.fixture
 def verified(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What verification was asked for; it finds everything right, or what is put under "found"."""
+    """Replace verification: record its arguments and return "ok", or what is put under "found"."""
     asked: dict[str, Any] = {}
 
     def verify(file: Path, **given: Any) -> receipt.Receipt:

@@ -45,7 +45,7 @@ def test_every_error_text_finds_a_section_that_has_it_first(index: Index, sectio
 
 
 def _says(section: Section, text: str) -> bool:
-    """Whether a section has an error text, or has of it what does not change from release to release."""
+    """Return whether a section has an error text, or the part of it that is the same in every release."""
     said = key(" ".join((section.markdown, *section.errors, *section.asks)))
     stable = [key(error.lstrip("~^").partition(" & ")[0].partition("…")[0]) for error in section.errors]
     return text in said or any(part in text for part in stable if len(part) > 11)

@@ -221,7 +221,7 @@ HANG = "import os, time\nopen({note!r}, 'w').write(str(os.getpid()))\ntime.sleep
 
 
 def _running(allowed: Path, **environment: str) -> StdioServerParameters:
-    """A real server that may run code of one folder."""
+    """Return the command of a real server that may run code of one folder."""
     paths = {"PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}:{os.environ.get('PYTHONPATH', '')}", "CUDA_VISIBLE_DEVICES": ""}
     command = ["-m", "cudagraph_skill", "serve", "--python", sys.executable, "--allow", str(allowed)]
     return StdioServerParameters(command=sys.executable, args=command, env={**os.environ, **paths, **environment})

@@ -33,7 +33,7 @@ def _scaffold(*allowed: Path, **arguments: Any) -> Any:
 
 
 def _arguments(call: str) -> dict[str, Any]:
-    """Of a call that an answer ends in."""
+    """Return the arguments of the call that ends an answer."""
     parsed = ast.parse(call.replace("=true", "=True"), mode="eval").body
     assert isinstance(parsed, ast.Call)
     return {str(each.arg): ast.literal_eval(each.value) for each in parsed.keywords}

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 def written(path: Path, source: str) -> Path:
-    """The file with this source, its common indentation taken away."""
+    """Write a file with this source, dedented."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(source).lstrip("\n"))
     return path
 
 
 def line_of(path: Path, text: str) -> int:
-    """The first line that has `text`."""
+    """Return the number of the first line that contains `text`."""
     return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
 
 
 def imported(path: Path, source: str) -> Any:
-    """The module of a file with this source, under a name that no other has."""
+    """Import a file with this source under a unique name."""
     return module_of(written(path, source))
 
 
 def module_of(path: Path) -> Any:
-    """The module of a file that is on no path, under a name that no other has."""
+    """Import a file that is on no path under a unique name."""
     spec = importlib.util.spec_from_file_location(f"user_{path.parent.name}_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -44,7 +44,7 @@ def module_of(path: Path) -> Any:
 
 @pytest.fixture
 def same_interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Modules, path, arguments and finders are afterwards what they were."""
+    """Restore modules, path, arguments and finders after the test."""
     monkeypatch.setattr(sys, "argv", [*sys.argv])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
