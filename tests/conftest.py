@@ -24,7 +24,9 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["CUDAGRAPH_SKILL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # the workers of a run build one index together
+    os.environ["CUDAGRAPH_SKILL_CACHE"] = str(shared / "cache")
     open_index(skill_root())
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +46,8 @@ class Fence(NamedTuple):
         return hashlib.sha256((PRELUDE + self.code).encode()).hexdigest()[:16]
 
 
-def fences(root: Path = ROOT) -> list[Fence]:
+@cache
+def fences(root: Path = ROOT) -> tuple[Fence, ...]:
     """Return every fence of SKILL.md, README.md and references/*.md."""
     from markdown_it import MarkdownIt
 
@@ -58,7 +60,7 @@ def fences(root: Path = ROOT) -> list[Fence]:
             for each in tokens
             if each.type == "fence" and each.map
         ]
-    return found
+    return tuple(found)
 
 
 def _runnable(info: str) -> bool:

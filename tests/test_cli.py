@@ -53,9 +53,15 @@ def test_the_next_command_works(capsys: pytest.CaptureFixture[str]) -> None:
         assert out
 
 
-def test_the_next_command_keeps_the_options_of_this_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "own.md").write_text("# Zebra policy\nZebras are never captured.\n\n# Zebra feeding\nZebras eat.\n")
-    own = str(tmp_path)
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write a user's own Markdown, which every test of this file may search: an index with the references takes a second."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "own.md").write_text("# Zebra policy\nZebras are never captured on Tuesdays.\n\n# Zebra feeding\nZebras eat.\n")
+    return str(folder)
+
+
+def test_the_next_command_keeps_the_options_of_this_one(own: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _skill("search", "zebra", "--limit", "1", "--max-tokens", "90", "--corpus", own, capsys=capsys)
     assert out.splitlines()[-1] == f"next: skill search zebra --limit 1 --max-tokens 90 --page 2 --corpus {own}"
     _, out, _ = _skill("read", f"{own}/own.md", "--corpus", own, capsys=capsys)
@@ -155,12 +161,11 @@ def test_an_unreadable_corpus_is_one_sentence(tmp_path: Path, capsys: pytest.Cap
     assert "Traceback" not in err
 
 
-def test_a_users_own_markdown_is_searched_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "own.md").write_text("# Zebra policy\nZebras are never captured on Tuesdays.\n")
-    code, out, _ = _skill("search", "zebra tuesdays", "--corpus", str(tmp_path), capsys=capsys)
+def test_a_users_own_markdown_is_searched_too(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _skill("search", "zebra tuesdays", "--corpus", own, capsys=capsys)
     assert code == 0
-    assert out.startswith(f"{tmp_path}/own.md:1: Zebra policy")
-    code, out, _ = _skill("read", f"{tmp_path}/own.md#zebra-policy", "--corpus", str(tmp_path), capsys=capsys)
+    assert out.startswith(f"{own}/own.md:1: Zebra policy")
+    code, out, _ = _skill("read", f"{own}/own.md#zebra-policy", "--corpus", own, capsys=capsys)
     assert "Tuesdays" in out
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -142,10 +143,15 @@ ALLOWED: dict[str, set[str]] = {
 }
 
 
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def _imports(path: Path) -> set[str]:
     """Return the modules of ours that a file imports anywhere."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cudagraph_skill"):
             inner = (node.module or "").split(".")[1:]
             found |= set(inner[:1]) or {alias.name for alias in node.names}
@@ -165,7 +171,7 @@ def test_each_package_imports_only_what_lies_below_it(name: str) -> None:
 def test_a_guest_imports_itself_and_the_standard_library_and_torch(guest: str) -> None:
     itself = "cudagraph_skill." + guest.replace("/", ".")
     for path in (ROOT / "tools/cudagraph_skill" / guest).glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _nodes(path):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             ours = [name for name in names if name.startswith("cudagraph_skill")]
@@ -183,13 +189,16 @@ def _modules() -> dict[str, Path]:
 
 def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
     """Return the modules that a file imports when it runs, in functions too; imports for type checkers alone are left out."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
+    guarded = {
+        node
+        for branch in _nodes(path)
+        if isinstance(branch, ast.If) and isinstance(branch.test, ast.Name) and branch.test.id == "TYPE_CHECKING"
+        for statement in branch.body
+        for node in ast.walk(statement)
+    }
     found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
+    for node in _nodes(path):
+        if isinstance(node, ast.ImportFrom) and node.module and node not in guarded:
             found |= {whole if (whole := f"{node.module}.{alias.name}") in modules else node.module for alias in node.names}
     return found & set(modules)
 
@@ -212,7 +221,7 @@ def test_every_package_has_its_layer() -> None:
 def test_the_checker_imports_only_nouns_and_itself() -> None:
     for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
         assert _imports(path) <= NOUNS | {"check"}, path
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _nodes(path):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert {name.split(".")[0] for name in names} <= {*sys.stdlib_module_names, "cudagraph_skill"}, path
@@ -240,6 +249,6 @@ def test_searching_imports_no_heavy_package_of_others() -> None:
 def test_functions_stay_small() -> None:
     long = []
     for path in [*(ROOT / "tools").rglob("*.py"), *(ROOT / "server").rglob("*.py")]:
-        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in _nodes(path) if isinstance(node, ast.FunctionDef)]
         long += [f"{path.name}:{node.name}" for node in functions if (node.end_lineno or 0) - node.lineno > 60]
     assert long == []
