@@ -11,6 +11,7 @@ from cudagraph_skill.diagnosis import output as diagnosed
 from cudagraph_skill.diagnosis.entries import Table, open_table
 from cudagraph_skill.diagnosis.rank import diagnose
 from cudagraph_skill.diagnosis.result import Verdict
+from cudagraph_skill.diagnosis.sentences import sentences
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.text import Steps
 from hypothesis import given, settings
@@ -297,3 +298,49 @@ def test_a_fix_has_a_line_for_each_sentence_and_only_frameworks_of_the_log(index
     assert "1 more for frameworks that the log does not show" in plain
     served = f'{log}\n  File "vllm/worker.py", line 3, in run'
     assert "(vLLM)" in diagnosed.verdict(diagnose(served, index), STEPS, served)
+
+
+def test_a_fix_is_never_only_the_name_of_another_entry(index: Table) -> None:
+    ids = {entry.id for entry in index.entries} | set(index.causes)
+    named = [entry for entry in index.entries if any(possible.fix.strip(" .") in ids for possible in entry.causes)]
+    logs = [
+        "cuda graph " + " ".join(part for phrase in entry.phrases[0].all for part in phrase) for entry in named if entry.phrases
+    ]
+    fixes = [each.here for log in logs for each in diagnose(log, index).diagnoses]
+    assert len(logs) > 5
+    assert not [fix for fix in fixes if fix.strip(" .") in ids]
+
+
+@pytest.mark.usefixtures("_net")
+def test_the_file_of_a_container_is_the_one_that_lies_here(index: Table) -> None:
+    trace = f'Traceback (most recent call last):\n  File "/app/net.py", line 5, in forward\n    x.item()\n{NOT_PERMITTED}'
+    assert diagnose(trace, index).diagnoses[0].target == "net.py:Net.forward"
+
+
+@pytest.mark.usefixtures("_net")
+def test_a_warning_names_the_file_where_there_is_no_traceback(index: Table) -> None:
+    log = f"/workspace/net.py:5: UserWarning: something is deprecated\n{NOT_PERMITTED}"
+    found = diagnose(log, index)
+    assert found.where == "/workspace/net.py:5"
+    assert found.diagnoses[0].target == "net.py"
+    elsewhere = f"/usr/lib/python3.11/site-packages/torch/x.py:5: UserWarning: odd\n{NOT_PERMITTED}"
+    assert diagnose(elsewhere, index).where == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "kept", "left_out"),
+    [
+        (
+            "do a; `b()` (or c. D). lowercase too. Then e.g. this.",
+            "",
+            ["do a; `b()` (or c. D).", "lowercase too.", "Then e.g. this."],
+            0,
+        ),
+        ("do a; Megatron: b; TE: c. vLLM: d.", "", ["do a."], 3),
+        ("do a; Megatron: b; TE: c. vLLM: d.", "import transformer_engine", ["do a; TE: c."], 2),
+        ("`a; b`. torch.compile: c.", "torch/_inductor/x.py", ["`a; b`.", "torch.compile: c."], 0),
+        ("vLLM: a.", "", ["vLLM: a."], 0),
+    ],
+)
+def test_fixes_are_split_into_sentences(text: str, log: str, kept: list[str], left_out: int) -> None:
+    assert sentences(text, log) == (kept, left_out)

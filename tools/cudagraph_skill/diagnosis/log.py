@@ -50,6 +50,7 @@ _FRAME = re.compile(r'^\s*File "?([^"\n,]{1,400})"?, line (\d{1,7}), in ([\w<>.]
 _SHORT_FRAME = re.compile(
     r"^\s*(?:File )?([\w~./\\:-]{1,400}\.py):(\d{1,7})(?:,|:)? (?:in ([\w<>.]{1,200})|\w*(?:Error|Exception)?$)"
 )
+_WARNED = re.compile(r"^\s*([\w~./\\:-]{1,400}\.py):(\d{1,7}): \w*Warning: ")
 _LINKS = ("during handling of the above exception", "the above exception was the direct cause")
 # What torch adds to every error, whatever it was, and to every exit of a distributed program that failed.
 _BOILERPLATE = (
@@ -112,6 +113,14 @@ class Log(NamedTuple):
     def script(self) -> Frame | None:
         """Return the user's frame that everything was called from."""
         return next((frame for frame in self.frames if frame.own and frame.function == "<module>"), self.own_frame())
+
+    def warned(self) -> Frame | None:
+        """Return the user's last line that a warning names, for a log without a traceback."""
+        for place, line in reversed(list(enumerate(self.lines))):
+            match = _WARNED.match(line.text)
+            if match and _is_own(match[1]):
+                return Frame(printable(match[1]), int(match[2]), "", place, line.depth, own=True)
+        return None
 
 
 def decoded(data: bytes) -> str:
@@ -246,6 +255,10 @@ def _frames(lines: list[Line]) -> list[Frame]:
         if not match:
             continue
         path = printable(match[1])
-        own = not any(part in f"/{path.lower()}" for part in _OTHERS)
-        found.append(Frame(path, int(match[2]), match[3] or "", place, line.depth, own))
+        found.append(Frame(path, int(match[2]), match[3] or "", place, line.depth, _is_own(path)))
     return found[:_MAX_FRAMES]
+
+
+def _is_own(path: str) -> bool:
+    """Tell whether a file is the user's, not of an installed package."""
+    return not any(part in f"/{path.lower()}" for part in _OTHERS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.diagnosis.sentences import sentences
 from cudagraph_skill.text import as_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def verdict(found: Verdict, steps: Steps, log: str = "") -> str:
 
     Fixes about frameworks that `log` does not show are left out.
     """
-    parts = [_first(found.diagnoses[0], log)]
+    parts = [_first(found.diagnoses[0], steps, log)]
     others = [
         diagnosis for diagnosis in found.diagnoses[1:] if diagnosis.seen or found.decide
     ]  # beside a sure one, no mere neighbours
@@ -40,52 +40,28 @@ def _after(diagnosis: Diagnosis, steps: Steps) -> str:
     return steps.check(diagnosis.target) if diagnosis.target else diagnosis.next or steps.explain(diagnosis.id)
 
 
-def _first(diagnosis: Diagnosis, log: str) -> str:
+def _first(diagnosis: Diagnosis, steps: Steps, log: str) -> str:
     """Return the likeliest cause in full, with a line for each sentence of its fixes."""
     opening = f"1. {diagnosis.cause} ({diagnosis.confidence} confidence)  {'  '.join(diagnosis.see)}"
     lines = [opening, f"   {diagnosis.what}", *(f"   seen: {place}" for place in diagnosis.seen)]
-    fixes = _fixes(diagnosis.fix, log)
-    if diagnosis.here:
-        return "\n".join([*lines, f"   fix: {diagnosis.here}", "   more fixes:", *(f"   - {fix}" for fix in fixes)])
-    return "\n".join([*lines, f"   fix: {fixes[0]}", *(f"   - {fix}" for fix in fixes[1:])])
+    fixes = _fixes(diagnosis.fix, diagnosis.cause, steps, log)
+    own = _fixes(diagnosis.here, diagnosis.cause, steps, log) if diagnosis.here else []
+    first, *others = own or fixes
+    lines += [f"   fix: {first}", *(f"   - {fix}" for fix in others)]
+    return "\n".join([*lines, "   more fixes:", *(f"   - {fix}" for fix in fixes)] if own else lines)
 
 
-# Libraries that fixes name, by a word of a log that shows them.
-_FRAMEWORKS = {
-    "vLLM": "vllm",
-    "SGLang": "sglang",
-    "Megatron": "megatron",
-    "Transformer Engine": "transformer_engine",
-    "TensorRT-LLM": "tensorrt_llm",
-    "Lightning": "lightning",
-    "DeepSpeed": "deepspeed",
-    "diffusers": "diffusers",
-    "ComfyUI": "comfy",
-    "accelerate": "accelerate",
-    "NeMo": "nemo",
-    "verl": "verl",
-}
-
-
-def _fixes(text: str, log: str) -> list[str]:
-    """Split a fix into sentences; those about frameworks that the log does not show are counted, unless there are no others."""
-    sentences = [sentence for sentence in re.split(r"(?<=[.;)`])(?<!e\.g\.) (?=[A-Z`])", text) if sentence]
-    kept = [sentence.rstrip(";") for sentence in sentences if _concerns(sentence, log.lower())]
-    left = len(sentences) - len(kept)
-    more = [f"{left} more for frameworks that the log does not show"] if left else []
-    return [*kept, *more] if kept else sentences or [text]
-
-
-def _concerns(sentence: str, log: str) -> bool:
-    """Return whether a sentence names no framework, or one that the log shows."""
-    named = [word for name, word in _FRAMEWORKS.items() if re.search(rf"\b{re.escape(name)}\b", sentence)]
-    return not named or any(word in log for word in named)
+def _fixes(text: str, cause: str, steps: Steps, log: str) -> list[str]:
+    """Return the sentences of a fix; those about frameworks that the log does not show are counted."""
+    kept, left_out = sentences(text, log)
+    more = f"{left_out} more for frameworks that the log does not show: {steps.explain(cause)}"
+    return [*kept, more] if left_out else kept
 
 
 def _candidate(number: int, diagnosis: Diagnosis, log: str) -> str:
     """Return a less likely cause in two lines."""
     seen = f"; {diagnosis.seen[0]}" if diagnosis.seen else ""
-    fix = diagnosis.here or _fixes(diagnosis.fix, log)[0]
+    fix = sentences(diagnosis.here or diagnosis.fix, log)[0][0]
     return f"{number}. {diagnosis.cause} ({diagnosis.confidence} confidence{seen})\n   fix: {fix}"
 
 

@@ -14,10 +14,10 @@ the other half in sight; the optimum is flat.
 
 from __future__ import annotations
 
-import os
 import re
 from bisect import bisect_right
 from math import exp
+from pathlib import Path
 from typing import NamedTuple
 
 from cudagraph_skill.check.input.targets import at_line, drives_graph
@@ -67,6 +67,7 @@ _ELSEWHERE = """graph break | torch.export | torch._export | make_fx | symbolic_
  | graph neural | tf.function | .pb"""
 
 _PATH = re.compile(r"[\w./@+~][\w./@+~-]{0,199}")  # what can stand in a command without quotes, and is no option
+_ID = re.compile(r"(?:see )?([a-z0-9]+(?:-[a-z0-9]+)+)\.?")  # a fix that stands elsewhere
 _NUMBER = Phrase("", (("",),))
 _FILE = re.compile(r"(?<![\w/])FILE(?!\w)")
 _CODE = re.compile(r"\b(?:errors?|failure|code|returned|returning)\W{0,3}(9\d\d)\b")  # CUDA's numbers of capture errors
@@ -291,7 +292,7 @@ def _speaking(case: Case, slug: str) -> list[Evidence]:
 def _frame(case: Case, slug: str) -> logs.Frame | None:
     """Return the user's frame that belongs to the strongest evidence of a cause."""
     speaking = _speaking(case, slug)
-    return case.log.own_frame(speaking[0].found.place + 1 if speaking else None)
+    return case.log.own_frame(speaking[0].found.place + 1 if speaking else None) or case.log.warned()
 
 
 def _where(frame: logs.Frame) -> str:
@@ -306,12 +307,24 @@ def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
         points, parts, length = case.entries[entry.id]
         slugs = list(dict.fromkeys(possible.slug for possible in entry.causes))
         if slug in slugs:
-            fix = next(possible.fix for possible in entry.causes if possible.slug == slug)
+            fix = _resolved(index, slug, next(possible.fix for possible in entry.causes if possible.slug == slug))
             listing.append((parts, points * _share(slugs.index(slug)) * _SHARED ** len(slugs), length, entry, fix))
     if not listing:
         return None, ""
     *_, entry, fix = max(listing, key=lambda each: each[:3])
     return entry, fix
+
+
+def _resolved(index: Table, slug: str, fix: str) -> str:
+    """Return a fix; where it only names another entry, or a cause, the fix that stands there."""
+    named = _ID.fullmatch(fix)
+    if not named:
+        return fix
+    entry = next((entry for entry in index.entries if entry.id == named[1]), None)
+    if entry and entry.causes:
+        same = [possible.fix for possible in entry.causes if possible.slug == slug]
+        return (same or [possible.fix for possible in entry.causes])[0]
+    return index.causes[named[1]].fix if named[1] in index.causes else fix
 
 
 def _share(rank: int) -> float:
@@ -327,8 +340,8 @@ def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
     if command.startswith("grep"):
         path = frame.path if frame else ""
     else:
-        script = log.script()
-        path = script.path if script and _is_here(script.path) else ""
+        script = log.script() or log.warned()
+        path = _local(script.path) if script else ""
     return _FILE.sub(path, command) if _PATH.fullmatch(path) else command
 
 
@@ -337,15 +350,26 @@ def _target(log: logs.Log, frame: logs.Frame | None, cause: Cause) -> str:
 
     What goes wrong at replay is noticed outside of the captured code: then it is the file, which says what it captures.
     """
-    if not frame or not frame.path.endswith(".py") or not _PATH.fullmatch(frame.path) or not _is_here(frame.path):
+    path = _local(frame.path) if frame else ""
+    if not frame or not path.endswith(".py") or not _PATH.fullmatch(path):
         return ""
     statement = log.lines[frame.place + 1].text if frame.place + 1 < len(log.lines) else ""
     outside = cause.path.endswith("causes-replay.md") or drives_graph(statement)
-    return frame.path if outside else at_line(frame.path, frame.line, frame.function)
+    return path if outside else at_line(path, frame.line, frame.function)
 
 
-def _is_here(path: str) -> bool:
-    return ".." not in path and (not path.startswith(("/", "~")) or path.startswith(f"{os.getcwd()}/"))  # noqa: PTH109
+def _local(path: str) -> str:
+    """Return a file of a log as it lies in this folder; "" where it may not be named in a command.
+
+    Of a path from elsewhere, such as a container's, that is the longest end of it that is a file here.
+    """
+    if ".." in path:
+        return ""
+    if not path.startswith(("/", "~")) or path.startswith(f"{Path.cwd()}/"):
+        return path
+    parts = path.split("/")[1:]
+    ends = ("/".join(parts[first:]) for first in range(len(parts)))
+    return next((end for end in ends if end and Path(end).is_file()), "")
 
 
 def _decide(index: Table, slugs: list[str]) -> str:
