@@ -47,8 +47,8 @@ _RUNS = 3
 
 def load(path: Path = HERE / "snippets.json") -> dict[str, dict[str, Any]]:
     """Read the labels by snippet name."""
-    found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    labels: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return labels
 
 
 class Read(NamedTuple):
@@ -63,9 +63,9 @@ def read(name: str, label: dict[str, Any]) -> Read:
     path = HERE / "snippets" / f"{name}.py"
     report = check_paths([f"{path}:{label['entry']}"], Options())
     lines: dict[int, set[str]] = {}
-    for each in report.findings:
-        if each.path == str(path) and hazard(each.id).severity != "info":
-            lines.setdefault(each.line, set()).add(each.id)
+    for finding in report.findings:
+        if finding.path == str(path) and hazard(finding.id).severity != "info":
+            lines.setdefault(finding.line, set()).add(finding.id)
     return Read(lines, output.verdict(report))
 
 
@@ -73,23 +73,23 @@ def score(snippets: dict[str, dict[str, Any]], miss: Callable[[str], None] = lam
     """Return the columns in per cent."""
     counts = dict.fromkeys(("called", "rightly", "unsafe", "right", "wrong", "hazards", "found", "verdict"), 0)
     for name, label in snippets.items():
-        said = read(name, label)
+        answer = read(name, label)
         unsafe = label["verdict"] != "safe"
-        right = {line for line in said.lines if _near(line, label["hazard_lines"])}
-        wrong = {line for line in said.lines if not _near(line, [*label["hazard_lines"], *label["also_ok_lines"]])}
-        missing = [line for line in label["hazard_lines"] if not _near(line, said.lines)]
-        counts["called"] += bool(said.lines)
-        counts["rightly"] += bool(said.lines) and unsafe
+        right = {line for line in answer.lines if _near(line, label["hazard_lines"])}
+        wrong = {line for line in answer.lines if not _near(line, [*label["hazard_lines"], *label["also_ok_lines"]])}
+        missing = [line for line in label["hazard_lines"] if not _near(line, answer.lines)]
+        counts["called"] += bool(answer.lines)
+        counts["rightly"] += bool(answer.lines) and unsafe
         counts["unsafe"] += unsafe
         counts["right"] += len(right)
         counts["wrong"] += len(wrong)
         counts["hazards"] += len(label["hazard_lines"])
         counts["found"] += len(label["hazard_lines"]) - len(missing)
-        named = said.verdict == KINDS[label["verdict"]]
+        named = answer.verdict == KINDS[label["verdict"]]
         counts["verdict"] += named
-        if wrong or missing or not named or bool(said.lines) != unsafe:
-            extra = {line: sorted(said.lines[line]) for line in sorted(wrong)}
-            miss(f"{name} ({label['cause']}): {label['verdict']}, said {said.verdict}; not found {missing}, wrong {extra}")
+        if wrong or missing or not named or bool(answer.lines) != unsafe:
+            extra = {line: sorted(answer.lines[line]) for line in sorted(wrong)}
+            miss(f"{name} ({label['cause']}): {label['verdict']}, said {answer.verdict}; not found {missing}, wrong {extra}")
     precision, recall = _share(counts["right"], counts["right"] + counts["wrong"]), _share(counts["found"], counts["hazards"])
     values = (
         _share(counts["rightly"], counts["called"]),
@@ -135,7 +135,7 @@ def accuracy(args: argparse.Namespace) -> int:
 
 def files(folder: str) -> list[str]:
     """List the files of a folder that the check reads."""
-    return [each.path for each in expand([folder], Options())]
+    return [source.path for source in expand([folder], Options())]
 
 
 def once(way: str, folder: str) -> tuple[float, str]:
@@ -190,8 +190,8 @@ def fuzz(number: int) -> int:
     start = time.perf_counter()
     wrong = test_check_fuzz.fuzz(number)
     print(f"{number} programs in {time.perf_counter() - start:.0f} s, {len(wrong)} kinds of mistakes")
-    for each, (times, where, text) in sorted(wrong.items(), key=lambda item: -item[1][0]):
-        print(f"{times} times: {each} (first: {where})\n{text}")
+    for defect, (times, where, text) in sorted(wrong.items(), key=lambda item: -item[1][0]):
+        print(f"{times} times: {defect} (first: {where})\n{text}")
     return int(bool(wrong))
 
 

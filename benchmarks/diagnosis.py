@@ -35,8 +35,8 @@ STEPS = Steps(read=str, turn=str, ask=str, explain=str)
 
 def load(path: Path = HERE / "logs.yaml") -> list[dict[str, Any]]:
     """Read the cases; the head of the file describes their form."""
-    found: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    cases: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return cases
 
 
 def messages_alone(index: Table) -> Table:
@@ -57,21 +57,21 @@ def score(cases: list[dict[str, Any]], index: Table, miss: Callable[[str], None]
     foreign = [case for case in cases if not case["cause"]]
     counts = dict.fromkeys(("first", "three", "fix", "declined", "refused"), 0)
     for case in cases:
-        found = json.loads(diagnosed.verdict_json(diagnose(case["log"], index), STEPS))["diagnoses"]
-        named = [each["cause"] for each in found]
+        diagnoses = json.loads(diagnosed.verdict_json(diagnose(case["log"], index), STEPS))["diagnoses"]
+        named = [diagnosis["cause"] for diagnosis in diagnoses]
         if not case["cause"]:
-            counts["refused"] += not found
-            if found:
+            counts["refused"] += not diagnoses
+            if diagnoses:
                 miss(f"{case['id']}: foreign, but named {named[0]}")
             continue
         right = {case["cause"], *case.get("also", [])}
         first = named[:1] != [] and named[0] in right
         counts["first"] += first
         counts["three"] += bool(right & set(named[:3]))
-        answer = json.dumps(found[:1], ensure_ascii=False)
+        answer = json.dumps(diagnoses[:1], ensure_ascii=False)
         fixed = first and any(re.search(form, answer, re.IGNORECASE | re.DOTALL) for form in case["fix"])
         counts["fix"] += fixed
-        counts["declined"] += not found
+        counts["declined"] += not diagnoses
         if not first:
             miss(f"{case['id']} ({case['kind']}): {sorted(right)}, named {named}")
         elif not fixed:
@@ -94,12 +94,12 @@ def main() -> int:
     rows = {"skill errors": index, "messages alone": messages_alone(index), "words alone": words_alone(index)}
     print(f"{len(cases)} logs, {sum(not case['cause'] for case in cases)} of them foreign")
     print(f"{'':16}{'first':>8}{'three':>8}{'fix':>8}{'declined':>10}{'refused':>9}")
-    found = {name: score(cases, table) for name, table in rows.items()}
-    for name, row in found.items():
+    scores = {name: score(cases, table) for name, table in rows.items()}
+    for name, row in scores.items():
         print(
             f"{name:16}{row['first']:7.1f}%{row['three']:7.1f}%{row['fix']:7.1f}%{row['declined']:9.1f}%{row['refused']:8.1f}%"
         )
-    ours = found["skill errors"]
+    ours = scores["skill errors"]
     print("by kind of log, first and in three:")
     for kind in ("trace", "condensed", "words"):
         part = score([case for case in cases if case["kind"] == kind and case["cause"]], index)

@@ -86,17 +86,17 @@ def snippets() -> list[Program]:
 
 def mutants(folder: Path) -> list[Program]:
     """Return each correct base and, written to `folder`, each of its seeded bugs."""
-    found = []
+    listed = []
     for path in sorted((HERE / "mutants").glob("*.py")):
         base = path.read_text(encoding="utf-8")
-        found.append(Program("mutants", path.stem, "base", str(path), "", "safe", (), _digest(base)))
-        for each in json.loads(path.with_suffix(".json").read_text(encoding="utf-8")):
-            text = mutated(base, each["edits"], f"{path.stem}: {each['name']}")
-            name = f"{path.stem}__{each['name'].replace('-', '_')}"
+        listed.append(Program("mutants", path.stem, "base", str(path), "", "safe", (), _digest(base)))
+        for bug in json.loads(path.with_suffix(".json").read_text(encoding="utf-8")):
+            text = mutated(base, bug["edits"], f"{path.stem}: {bug['name']}")
+            name = f"{path.stem}__{bug['name'].replace('-', '_')}"
             (folder / f"{name}.py").write_text(text, encoding="utf-8")
             target = str(folder / f"{name}.py")
-            found.append(Program("mutants", name, each["kind"], target, "", "silent_wrong", changed(base, text), _digest(text)))
-    return found
+            listed.append(Program("mutants", name, bug["kind"], target, "", "silent_wrong", changed(base, text), _digest(text)))
+    return listed
 
 
 def mutated(text: str, edits: list[list[str]], name: str) -> str:
@@ -117,17 +117,17 @@ def changed(base: str, text: str) -> tuple[int, ...]:
 def hazards() -> list[Program]:
     """List the captured functions of the hazards' programs that can run on one GPU with torch 2.11."""
     severities = dict(_SEVERITY.findall((ROOT / "references" / "hazards.md").read_text(encoding="utf-8")))
-    found = []
+    listed = []
     for path in sorted((ROOT / "tests" / "hazards").glob("cg*.py")):
         text = path.read_text(encoding="utf-8")
         if re.search(r"^# needs: ", text, re.MULTILINE):
             continue
         id_ = path.name[:5].upper()
         for name in _HAZARD.findall(text):
-            inputs = next((each for each in (f"inputs_{name}", "inputs") if f"def {each}(" in text), "")
+            inputs = next((function for function in (f"inputs_{name}", "inputs") if f"def {function}(" in text), "")
             truth = _TRUTH[severities[id_]] if name.startswith("bad") else "safe"
-            found.append(Program("hazards", f"{id_}:{name}", id_, f"{path}:{name}", inputs, truth, (), _digest(text)))
-    return found
+            listed.append(Program("hazards", f"{id_}:{name}", id_, f"{path}:{name}", inputs, truth, (), _digest(text)))
+    return listed
 
 
 def _digest(text: str) -> str:
@@ -142,7 +142,7 @@ def run(only: str) -> dict[str, Any]:
     import on_gpu
 
     with tempfile.TemporaryDirectory() as folder:
-        wanted = [each for each in programs(Path(folder)) if f"{each.set}/{each.id}".startswith(only)]
+        wanted = [program for program in programs(Path(folder)) if f"{program.set}/{program.id}".startswith(only)]
         shares = [wanted[start::_AT_ONCE] for start in range(_AT_ONCE)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = [row for share in pool.map(_examined, shares) for row in share]
@@ -154,24 +154,24 @@ def run(only: str) -> dict[str, Any]:
 def _examined(share: list[Program]) -> list[dict[str, Any]]:
     """Return a row for each program; all run in the same warm guest."""
     with session.Guests() as guests:
-        return [_row(each, guests) for each in share]
+        return [_row(program, guests) for program in share]
 
 
-def _row(each: Program, guests: session.Guests) -> dict[str, Any]:
-    request = session.Request(each.target, sys.executable, str(ROOT), inputs=each.inputs, deadline=_DEADLINE_SECONDS)
+def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
+    request = session.Request(program.target, sys.executable, str(ROOT), inputs=program.inputs, deadline=_DEADLINE_SECONDS)
     start = time.monotonic()
-    row: dict[str, Any] = {"set": each.set, "id": each.id, "digest": each.digest}
+    row: dict[str, Any] = {"set": program.set, "id": program.id, "digest": program.digest}
     try:
-        found = next(session.examine([request], guests, session.Ears(lambda _: None)))
+        examination = next(session.examine([request], guests, session.Ears(lambda _: None)))
     except SkillError as error:
         return {**row, "verdict": "misuse", "said": str(error)}
     return {
         **row,
-        "verdict": found.verdict,
-        "lines": [[item.line, item.id, item.observed] for item in found.findings],
+        "verdict": examination.verdict,
+        "lines": [[item.line, item.id, item.observed] for item in examination.findings],
         "seconds": round(time.monotonic() - start, 2),
-        "rungs": round(sum(each.seconds for each in found.rungs), 2),
-        "said": found.said.replace(str(ROOT), "")[:160],
+        "rungs": round(sum(rung.seconds for rung in examination.rungs), 2),
+        "said": examination.said.replace(str(ROOT), "")[:160],
     }
 
 
@@ -180,17 +180,17 @@ def _timed() -> dict[str, Any]:
 
     `beyond_rungs` is what of `one_more` is no rung: the fork, the import of the module, CUDA's start, the static check.
     """
-    few = [each for each in snippets() if each.truth == "safe"][:_TIMED]
+    few = [program for program in snippets() if program.truth == "safe"][:_TIMED]
     parts = [list(map(float, subprocess.check_output([sys.executable, "-c", _BARE], text=True).split())) for _ in range(3)]
     firsts = []
     for _ in range(3):
         with session.Guests() as guests:
             firsts.append(_row(few[0], guests)["seconds"])
     with session.Guests() as guests:
-        rows = [_row(each, guests) for each in few]
+        rows = [_row(program, guests) for program in few]
     return {
-        "torch_import": [round(each[0], 2) for each in parts],
-        "cuda_init": [round(each[1], 2) for each in parts],
+        "torch_import": [round(seconds[0], 2) for seconds in parts],
+        "cuda_init": [round(seconds[1], 2) for seconds in parts],
         "first_verdict": firsts,
         "one_more": [row["seconds"] for row in rows[1:]],
         "beyond_rungs": [round(row["seconds"] - row["rungs"], 2) for row in rows[1:]],
@@ -200,13 +200,13 @@ def _timed() -> dict[str, Any]:
 def keep(files: list[str]) -> None:
     """Add runs to the evidence: each program and the times keep their newest run, with its machine."""
     runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
-    runs += [json.loads(Path(each).read_text(encoding="utf-8")) for each in files]
+    runs += [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
     taken: set[str] = set()
-    for each in reversed(runs):
-        each["rows"] = [row for row in each["rows"] if row["id"] not in taken]
-        each["time"] = {} if "time" in taken else each["time"]
-        taken |= {row["id"] for row in each["rows"]} | ({"time"} if each["time"] else set())
-    EVIDENCE.write_text(json.dumps([each for each in runs if each["rows"]], indent=1) + "\n", encoding="utf-8")
+    for run in reversed(runs):
+        run["rows"] = [row for row in run["rows"] if row["id"] not in taken]
+        run["time"] = {} if "time" in taken else run["time"]
+        taken |= {row["id"] for row in run["rows"]} | ({"time"} if run["time"] else set())
+    EVIDENCE.write_text(json.dumps([run for run in runs if run["rows"]], indent=1) + "\n", encoding="utf-8")
 
 
 # The figures ----------------------------------------------------------------------------------------------------------
@@ -214,18 +214,18 @@ def keep(files: list[str]) -> None:
 
 def rows_of(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of all runs."""
-    return [row for each in evidence for row in each["rows"]]
+    return [row for run in evidence for row in run["rows"]]
 
 
 def figures(evidence: list[dict[str, Any]], known: list[Program]) -> dict[str, dict[str, Any]]:
     """Return percentages for each set of programs."""
-    truth = {each.id: each for each in known}
-    found: dict[str, dict[str, Any]] = {}
+    truth = {program.id: program for program in known}
+    results: dict[str, dict[str, Any]] = {}
     for name in ("snippets", "mutants", "hazards"):
         rows = [row for row in rows_of(evidence) if row["set"] == name and row["id"] in truth]
         if rows:
-            found[name] = _figures(rows, truth)
-    return found
+            results[name] = _figures(rows, truth)
+    return results
 
 
 def _figures(rows: list[dict[str, Any]], truth: dict[str, Program]) -> dict[str, Any]:
@@ -244,59 +244,59 @@ def _figures(rows: list[dict[str, Any]], truth: dict[str, Program]) -> dict[str,
 
 
 def _first(row: dict[str, Any]) -> int:
-    return next((int(each[0]) for each in row.get("lines", [])), 0)
+    return next((int(line[0]) for line in row.get("lines", [])), 0)
 
 
 def _lines(row: dict[str, Any]) -> set[int]:
-    return {int(each[0]) for each in row.get("lines", [])}
+    return {int(line[0]) for line in row.get("lines", [])}
 
 
 def _share(given: Any) -> float | None:
-    answers = [bool(each) for each in given]
+    answers = [bool(answer) for answer in given]
     return round(100 * sum(answers) / len(answers), 1) if answers else None
 
 
 def misses(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
     """List the programs with a wrong verdict, and those without a right line."""
-    truth = {each.id: each for each in known}
-    said = []
+    truth = {program.id: program for program in known}
+    missed = []
     for row in rows_of(evidence):
-        each = truth.get(row["id"])
-        if each is None:
+        program = truth.get(row["id"])
+        if program is None:
             continue
-        if row["verdict"] != each.truth:
-            said.append(f"{row['id']} ({each.kind}): {row['verdict']}, is {each.truth}: {row.get('said', '')}")
-        elif each.lines and each.truth != "safe" and not _lines(row) & set(each.lines):
-            said.append(f"{row['id']} ({each.kind}): lines {sorted(_lines(row))}, is one of {list(each.lines)}")
-    return said
+        if row["verdict"] != program.truth:
+            missed.append(f"{row['id']} ({program.kind}): {row['verdict']}, is {program.truth}: {row.get('said', '')}")
+        elif program.lines and program.truth != "safe" and not _lines(row) & set(program.lines):
+            missed.append(f"{row['id']} ({program.kind}): lines {sorted(_lines(row))}, is one of {list(program.lines)}")
+    return missed
 
 
 def stale(evidence: list[dict[str, Any]], known: list[Program]) -> list[str]:
     """Return the programs without a row, or with a row of another text."""
     rows = {row["id"]: row["digest"] for row in rows_of(evidence)}
-    return [each.id for each in known if rows.get(each.id) != each.digest]
+    return [program.id for program in known if rows.get(program.id) != program.digest]
 
 
-def below(found: dict[str, dict[str, Any]]) -> list[str]:
+def below(results: dict[str, dict[str, Any]]) -> list[str]:
     """Return the figures that are worse than their floor."""
     import yaml
 
     floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["doctor"]
-    said = []
+    broken = []
     for name, wanted in floors.items():
         for key, floor in wanted.items():
-            value = found[name][key]
+            value = results[name][key]
             if value is None or (value > floor if key == "false alarms" else value < floor):
-                said.append(f"{name}, {key}: {value}, must be {floor}")
-    return said
+                broken.append(f"{name}, {key}: {value}, must be {floor}")
+    return broken
 
 
-def _show(evidence: list[dict[str, Any]], found: dict[str, dict[str, Any]]) -> None:
-    for each in evidence:
-        print(f"{len(each['rows'])} programs on {', '.join(each['gpus'])}; torch {each['torch']}; {each['date']}")
-    for name, each in found.items():
-        print(f"{name:9s}", "  ".join(f"{key} {value}" for key, value in each.items()))
-    for key, values in (item for each in evidence for item in each["time"].items()):
+def _show(evidence: list[dict[str, Any]], results: dict[str, dict[str, Any]]) -> None:
+    for run in evidence:
+        print(f"{len(run['rows'])} programs on {', '.join(run['gpus'])}; torch {run['torch']}; {run['date']}")
+    for name, row in results.items():
+        print(f"{name:9s}", "  ".join(f"{key} {value}" for key, value in row.items()))
+    for key, values in (item for run in evidence for item in run["time"].items()):
         spread = f"{min(values):.2f} to {max(values):.2f}, {len(values)} runs"
         print(f"{key:13s} median {statistics.median(values):.2f} s ({spread})")
 
@@ -317,11 +317,11 @@ def main() -> int:
     evidence = json.loads(args.evidence.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         known = programs(Path(folder))
-    found = figures(evidence, known)
-    _show(evidence, found)
-    wrong = below(found) + [f"not run as it is now: {each}" for each in stale(evidence, known)] if args.check else []
-    for each in (*wrong, *(misses(evidence, known) if args.misses else [])):
-        print(each)
+    results = figures(evidence, known)
+    _show(evidence, results)
+    wrong = below(results) + [f"not run as it is now: {id_}" for id_ in stale(evidence, known)] if args.check else []
+    for line in (*wrong, *(misses(evidence, known) if args.misses else [])):
+        print(line)
     return 1 if wrong else 0
 
 

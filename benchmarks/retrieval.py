@@ -41,8 +41,8 @@ OUTSIDE = "out-of-field"
 
 def load(path: Path = HERE / "questions.yaml") -> list[dict[str, Any]]:
     """Read the questions; the head of the file describes their form."""
-    found: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    questions: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return questions
 
 
 def ours() -> Engine:
@@ -90,7 +90,7 @@ def fts5(sections: list[Section]) -> Engine:
     """Search with SQLite FTS5 over heading, authored fields and text, with its stemming tokenizer and headings weighted 3."""
     base = sqlite3.connect(":memory:")
     base.execute("create virtual table docs using fts5(heading, authored, body, tokenize='porter unicode61')")
-    rows = [(" ".join(each.headings), " ".join(each.asks + each.errors), each.text) for each in sections]
+    rows = [(" ".join(section.headings), " ".join(section.asks + section.errors), section.text) for section in sections]
     base.executemany("insert into docs values (?, ?, ?)", rows)
 
     def answer(question: str) -> list[str]:
@@ -98,8 +98,8 @@ def fts5(sections: list[Section]) -> Engine:
         match = " OR ".join(f'"{word}"' for word in words)
         if not match:
             return []
-        found = base.execute("select rowid from docs where docs match ? order by bm25(docs, 3, 2, 1) limit 3", (match,))
-        return [sections[row - 1].markdown for (row,) in found]
+        rows = base.execute("select rowid from docs where docs match ? order by bm25(docs, 3, 2, 1) limit 3", (match,))
+        return [sections[row - 1].markdown for (row,) in rows]
 
     return answer
 
@@ -125,13 +125,13 @@ def score(questions: list[dict[str, Any]], engine: Engine) -> dict[str, Any]:
             if results:
                 missed.append((item["id"], item["question"], ["answered: " + results[0].splitlines()[0]]))
             continue
-        found = facts_found(results[:3], item["facts"])
+        answered = facts_found(results[:3], item["facts"])
         first.append(all(facts_found(results[:1], item["facts"])))
-        third.append(all(found))
+        third.append(all(answered))
         size.append(sum(map(len, results[:3])))
         wrongly += not results
-        if not all(found):
-            gaps = [" | ".join(fact) for fact, ok in zip(item["facts"], found, strict=True) if not ok]
+        if not all(answered):
+            gaps = [" | ".join(fact) for fact, ok in zip(item["facts"], answered, strict=True) if not ok]
             heads = [f"    got: {text.splitlines()[0][-100:]}" for text in results[:3]]
             missed.append((item["id"], item["question"], gaps + heads))
     return {

@@ -105,7 +105,7 @@ def _workload(name: str) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.model = work.model
-            self.held = [each.cuda() for each in work.inputs[1:]]
+            self.held = [tensor.cuda() for tensor in work.inputs[1:]]
 
         def forward(self, x: torch.Tensor) -> Any:
             return self.model(x, *self.held)
@@ -121,8 +121,8 @@ def _in_turns(steps: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
     for _ in range(_ROUNDS):
         for name, step in steps.items():
             rounds[name].append(workflows.seconds(step, counts[name]) * 1e6)
-    tenths = {name: statistics.quantiles(each, n=10) for name, each in rounds.items()}
-    return {name: [round(each[place], 1) for place in (4, 0, 8)] for name, each in tenths.items()}
+    tenths = {name: statistics.quantiles(times, n=10) for name, times in rounds.items()}
+    return {name: [round(cuts[place], 1) for place in (4, 0, 8)] for name, cuts in tenths.items()}
 
 
 def _busy(step: Callable[[], Any]) -> dict[str, float]:
@@ -175,12 +175,12 @@ def _line(row: dict[str, Any], way: str) -> str:
 
 def _slower(kept: dict[str, Any]) -> list[str]:
     """List programs slower than the peer of the same way, and workloads whose best program is slower than the best peer."""
-    found = [f"{row['workload']}: {row['failed']}" for row in kept["results"] if "failed" in row]
+    slower = [f"{row['workload']}: {row['failed']}" for row in kept["results"] if "failed" in row]
     for row in kept["results"]:
         us = row.get("us", {})
         pairs = {way: (us[f"ours {way}"][0], us[f"peer {way}"][0]) for way in PEERS if us}
-        found += [f"{row['workload']} {way}: {a} us, peer {b} us" for way, (a, b) in pairs.items() if a > _SLOWER * b]
-    return found
+        slower += [f"{row['workload']} {way}: {a} us, peer {b} us" for way, (a, b) in pairs.items() if a > _SLOWER * b]
+    return slower
 
 
 def main() -> None:
@@ -196,7 +196,7 @@ def main() -> None:
         kept = json.loads(EVIDENCE.read_text(encoding="utf-8"))
         slower = _slower(kept)
         print("\n".join(_table(kept)))
-        print("\n".join(f"slower: {each}" for each in slower))
+        print("\n".join(f"slower: {line}" for line in slower))
         sys.exit(1 if what and slower else 0)
     else:
         sys.exit(__doc__)

@@ -35,13 +35,13 @@ class Anchor(NamedTuple):
 
 def anchors(sections: Iterable[Section]) -> list[Anchor]:
     """Return all sources of this form, in order."""
-    found = ((each.ref, _ANCHOR.fullmatch(source)) for each in sections for source in each.sources)
-    return [Anchor(ref, *match.groups()) for ref, match in found if match]
+    matches = ((section.ref, _ANCHOR.fullmatch(source)) for section in sections for source in section.sources)
+    return [Anchor(ref, *match.groups()) for ref, match in matches if match]
 
 
 def gone(wanted: Iterable[Anchor], folder: Path) -> list[Anchor]:
     """Return the anchors whose phrase is missing from their file below `folder`."""
-    return [each for each in wanted if not _stands(folder / each.path, each.phrase)]
+    return [anchor for anchor in wanted if not _stands(folder / anchor.path, anchor.phrase)]
 
 
 def _stands(path: Path, phrase: str) -> bool:
@@ -54,12 +54,12 @@ def main() -> int:
     lost = 0
     for argument in sys.argv[1:]:
         package, _, folder = argument.partition("=")
-        mine = [each for each in every if each.package == package]
+        mine = [anchor for anchor in every if anchor.package == package]
         missing = gone(mine, Path(folder))
         print(f"{package}: {len(mine)} anchors, {len(missing)} gone", *missing, sep="\n  ")
         lost += len(missing)
     if not sys.argv[1:]:
-        print(*sorted({each.package for each in every}), sep="\n")
+        print(*sorted({anchor.package for anchor in every}), sep="\n")
     return 1 if lost else 0
 
 

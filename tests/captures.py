@@ -31,8 +31,8 @@ _AT_ONCE, _DEADLINE_SECONDS, _PATIENCE_SECONDS = 10, 60, 180
 
 def cases() -> list[dict[str, Any]]:
     """Return every case."""
-    found: list[dict[str, Any]] = json.loads((PROGRAMS / "cases.json").read_text(encoding="utf-8"))
-    return found
+    known: list[dict[str, Any]] = json.loads((PROGRAMS / "cases.json").read_text(encoding="utf-8"))
+    return known
 
 
 def digest() -> str:
@@ -64,10 +64,10 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             return {"name": case["name"], "verdict": "", "wrong": f"no answer in {_PATIENCE_SECONDS} s"}
         seconds = round(time.monotonic() - start, 1)
-        said = _json(done.stdout)
-        verdict = str(said.get("verdict") or ("misuse" if "error" in said else "none"))
+        report = _json(done.stdout)
+        verdict = str(report.get("verdict") or ("misuse" if "error" in report else "none"))
         row = {"name": case["name"], "verdict": verdict, "exit": done.returncode, "seconds": seconds}
-        return {**row, "wrong": _wrong(case, verdict, done.returncode, said) or _left(case, folder)}
+        return {**row, "wrong": _wrong(case, verdict, done.returncode, report) or _left(case, folder)}
 
 
 def _words(words: list[str], folder: str) -> list[str]:
@@ -78,18 +78,18 @@ def _words(words: list[str], folder: str) -> list[str]:
 
 def _json(output: bytes) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(output)
+        report: dict[str, Any] = json.loads(output)
     except ValueError:
         return {}
-    return found
+    return report
 
 
-def _wrong(case: dict[str, Any], verdict: str, code: int, said: dict[str, Any]) -> str:
+def _wrong(case: dict[str, Any], verdict: str, code: int, report: dict[str, Any]) -> str:
     if verdict not in case["verdict"] and not (verdict == "misuse" and "none" in case["verdict"]):
-        return f"{verdict}, must be {' or '.join(case['verdict'])}: {said.get('summary') or said.get('error')}"
+        return f"{verdict}, must be {' or '.join(case['verdict'])}: {report.get('summary') or report.get('error')}"
     if code not in case["exit"]:
         return f"exit code {code}, must be {case['exit']}"
-    lines = [each["line"] for each in said.get("findings", [])]
+    lines = [finding["line"] for finding in report.get("findings", [])]
     if "line" not in case or verdict not in ("capture_error", "silent_wrong"):
         return ""
     wanted = lines[:1] if verdict == "capture_error" else lines
@@ -108,11 +108,11 @@ def _left(case: dict[str, Any], folder: str) -> str:
 
 
 def _run(names: list[str]) -> dict[str, Any]:
-    chosen = [each for each in cases() if not names or each["name"] in names]
-    alone = [each for each in chosen if "gone" in each]
+    chosen = [case for case in cases() if not names or case["name"] in names]
+    alone = [case for case in chosen if "gone" in case]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        rows = list(pool.map(answer, [each for each in chosen if each not in alone]))
-    rows += [answer(each) for each in alone]
+        rows = list(pool.map(answer, [case for case in chosen if case not in alone]))
+    rows += [answer(case) for case in alone]
     return {**on_gpu.machine("python tests/captures.py run"), "digest": digest(), "results": rows}
 
 

@@ -33,9 +33,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def sections() -> list[Section]:
     notes: list[str] = []
-    found = load.sections(load.documents(skill_root()), notes.append)
+    loaded = load.sections(load.documents(skill_root()), notes.append)
     assert notes == []
-    return found
+    return loaded
 
 
 @pytest.fixture(scope="session")

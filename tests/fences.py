@@ -51,16 +51,16 @@ def fences(root: Path = ROOT) -> tuple[Fence, ...]:
     """Return every fence of SKILL.md, README.md and references/*.md."""
     from markdown_it import MarkdownIt
 
-    found: list[Fence] = []
+    known: list[Fence] = []
     for path in (root / "SKILL.md", root / "README.md", *sorted((root / "references").glob("*.md"))):
         shown = path.relative_to(root).as_posix()
         tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
-        found += [
-            Fence(shown, each.map[0] + 2, each.info.strip(), each.content)
-            for each in tokens
-            if each.type == "fence" and each.map
+        known += [
+            Fence(shown, token.map[0] + 2, token.info.strip(), token.content)
+            for token in tokens
+            if token.type == "fence" and token.map
         ]
-    return tuple(found)
+    return tuple(known)
 
 
 def _runnable(info: str) -> bool:
@@ -100,7 +100,7 @@ def _keep(run: dict[str, Any]) -> None:
     for number, older in enumerate(runs):
         newer = {row["digest"] for later in runs[number + 1 :] for row in later["results"] if row["status"] != "not run"}
         older["results"] = [row | current[row["digest"]] for row in older["results"] if row["digest"] in current.keys() - newer]
-    EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
+    EVIDENCE.write_text(json.dumps([kept_run for kept_run in runs if kept_run["results"]], indent=1) + "\n")
 
 
 def main() -> None:

@@ -57,11 +57,11 @@ def run_or_keep(run: Callable[[list[str]], dict[str, Any]], evidence: Path, usag
         sys.exit(usage)
 
 
-def _show(found: dict[str, Any]) -> None:
-    print(json.dumps(found, indent=1))
-    wrong = [f"{row['name']}: {row['wrong']}" for row in found["results"] if row["wrong"]]
-    right = len(found["results"]) - len(wrong)
-    print("\n".join([*wrong, f"{right} of {len(found['results'])} right"]), file=sys.stderr)
+def _show(run: dict[str, Any]) -> None:
+    print(json.dumps(run, indent=1))
+    wrong = [f"{row['name']}: {row['wrong']}" for row in run["results"] if row["wrong"]]
+    right = len(run["results"]) - len(wrong)
+    print("\n".join([*wrong, f"{right} of {len(run['results'])} right"]), file=sys.stderr)
 
 
 def lacks(needs: str) -> str:

@@ -37,8 +37,8 @@ def programs() -> dict[str, Path]:
 
 def needs(path: Path) -> str:
     """Read the requirements of a program, "" for one GPU and torch 2.11."""
-    found = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 def digest(path: Path) -> str:
@@ -97,11 +97,11 @@ def _keep(run: dict[str, Any]) -> None:
     current = {name: digest(path) for name, path in programs().items()}
     runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
     taken: set[str] = set()
-    for each in reversed(runs):
-        rows = [row for row in each["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
-        each["results"] = [row for row in rows if row["id"] in entries and seen(entries[row["id"]], row)]
-        taken |= {row["id"] for row in each["results"]}
-    EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
+    for kept_run in reversed(runs):
+        rows = [row for row in kept_run["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
+        kept_run["results"] = [row for row in rows if row["id"] in entries and seen(entries[row["id"]], row)]
+        taken |= {row["id"] for row in kept_run["results"]}
+    EVIDENCE.write_text(json.dumps([kept_run for kept_run in runs if kept_run["results"]], indent=1) + "\n")
     unseen = sorted(set(current) - taken)
     print(f"{len(taken)} seen; not seen: {', '.join(unseen) or 'none'}", file=sys.stderr)
 

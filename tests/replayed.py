@@ -46,8 +46,8 @@ def functions(path: Path) -> list[str]:
 
 def needs(path: Path) -> str:
     """Read the requirements of a program, "" for one GPU and torch 2.11."""
-    found = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(r"^# needs: (.+)$", path.read_text(), re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 def digest(path: Path) -> str:
@@ -76,7 +76,7 @@ def _tensors(value: Any) -> list[Any]:
         return [torch.tensor(float(value))]
     if isinstance(value, dict):
         value = list(value.values())
-    return [tensor for each in value for tensor in _tensors(each)] if isinstance(value, (list, tuple)) else []
+    return [tensor for item in value for tensor in _tensors(item)] if isinstance(value, (list, tuple)) else []
 
 
 def _worst(eager: Any, graph: Any) -> float:
@@ -87,10 +87,10 @@ def _worst(eager: Any, graph: Any) -> float:
     if len(pairs[0]) != len(pairs[1]):
         return float("inf")
     worst = 0.0
-    for one, other in zip(*pairs, strict=True):
-        if one.is_sparse or one.layout != torch.strided:
-            one, other = one.to_dense(), other.to_dense()  # noqa: PLW2901
-        a, b = one.double().cpu(), other.double().cpu()
+    for tensor, other in zip(*pairs, strict=True):
+        if tensor.is_sparse or tensor.layout != torch.strided:
+            tensor, other = tensor.to_dense(), other.to_dense()  # noqa: PLW2901
+        a, b = tensor.double().cpu(), other.double().cpu()
         if a.shape != b.shape or not torch.equal(a.isnan(), b.isnan()):
             return float("inf")
         if a.numel():
@@ -104,9 +104,9 @@ class Copy:
 
     def __init__(self, load: Callable[[], dict[str, Any]]) -> None:
         _seed(0)
-        found = load()
-        self.fn, self.inputs, self.state = found["fn"], found["inputs"], found.get("state") or (list)
-        self.warm_ups = int(found.get("warmup", _WARM_UPS))
+        case = load()
+        self.fn, self.inputs, self.state = case["fn"], case["inputs"], case.get("state") or (list)
+        self.warm_ups = int(case.get("warmup", _WARM_UPS))
 
 
 def _verdict(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -116,12 +116,12 @@ def _verdict(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     eager, graph = Copy(load), Copy(load)
     side = torch.cuda.Stream()
     for number in range(eager.warm_ups):
-        for each in (eager, graph):
+        for copy in (eager, graph):
             _seed(1000 + number)
-            arguments = each.inputs()
+            arguments = copy.inputs()
             side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side if each is graph else torch.cuda.current_stream()):
-                each.fn(*arguments)
+            with torch.cuda.stream(side if copy is graph else torch.cuda.current_stream()):
+                copy.fn(*arguments)
             torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     _seed(1500)
@@ -144,11 +144,11 @@ def _verdict(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         captured.replay()
         torch.cuda.synchronize()
         worst.append(max(_worst(expected, out), _worst(eager.state(), graph.state())))
-    wrong = [place for place, each in enumerate(worst) if each > 2e-2]
+    wrong = [place for place, difference in enumerate(worst) if difference > 2e-2]
     return {
         "verdict": "silent_wrong" if wrong else "safe",
         "rounds": wrong,
-        "worst": [round(min(each, 1e9), 6) for each in worst],
+        "worst": [round(min(difference, 1e9), 6) for difference in worst],
     }
 
 
@@ -159,8 +159,8 @@ def _copy_into(old: Any, new: Any) -> None:
         with torch.no_grad():
             old.copy_(new)
     elif isinstance(old, (list, tuple)):
-        for one, other in zip(old, new, strict=True):
-            _copy_into(one, other)
+        for target, other in zip(old, new, strict=True):
+            _copy_into(target, other)
     elif isinstance(old, dict):
         for key in old:
             _copy_into(old[key], new[key])
@@ -220,7 +220,7 @@ def _result(ended: on_gpu.Ended) -> dict[str, Any]:
     results = [decode(part)[0] for part in ended.output.split(_MARK)[1:]]
     if not results:
         return {"verdict": "broken", "error": ended.output.replace(str(ROOT), "")[-600:], "code": ended.code}
-    worst = max(results, key=lambda each: ["safe", "silent_wrong", "capture_error"].index(each["verdict"]))
+    worst = max(results, key=lambda result: ["safe", "silent_wrong", "capture_error"].index(result["verdict"]))
     return dict(worst)
 
 
@@ -241,9 +241,9 @@ def _run_all(jobs: list[dict[str, Any]]) -> None:
 def _run(chosen: list[str]) -> dict[str, Any]:
     known = {name: path for name, path in programs().items() if not chosen or name in chosen}
     jobs = [
-        {"id": name, "path": str(path), "name": each, "needs": needs(path)}
+        {"id": name, "path": str(path), "name": function, "needs": needs(path)}
         for name, path in known.items()
-        for each in functions(path)
+        for function in functions(path)
     ]
     _run_all(jobs)
     rows = [
@@ -286,11 +286,11 @@ def _keep(run: dict[str, Any]) -> None:
     current = {name: digest(path) for name, path in programs().items()}
     runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
     taken: set[str] = set()
-    for each in reversed(runs):
-        rows = [row for row in each["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
-        each["results"] = [row for row in rows if not seen(hazards.hazard(row["id"]).severity, row)]
-        taken |= {row["id"] for row in each["results"]}
-    EVIDENCE.write_text(json.dumps([each for each in runs if each["results"]], indent=1) + "\n")
+    for kept_run in reversed(runs):
+        rows = [row for row in kept_run["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
+        kept_run["results"] = [row for row in rows if not seen(hazards.hazard(row["id"]).severity, row)]
+        taken |= {row["id"] for row in kept_run["results"]}
+    EVIDENCE.write_text(json.dumps([kept_run for kept_run in runs if kept_run["results"]], indent=1) + "\n")
     print(f"{len(taken)} seen; not seen: {', '.join(sorted(set(current) - taken)) or 'none'}", file=sys.stderr)
 
 

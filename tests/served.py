@@ -93,8 +93,8 @@ VERDICTS = {"right": ("safe", 0), "reads": ("capture_error", 10), "counts": ("si
 def digest() -> str:
     """Return a hash of the cases and the programs that they write."""
     versions = releases.choose([WRITTEN_FOR], {})
-    asked = [rules.checked(programs.options(_asked(each.options))) for each in CASES]
-    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(render.program(each, versions, "step.py") for each in asked)]
+    asked = [rules.checked(programs.options(_asked(case.options))) for case in CASES]
+    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(render.program(options, versions, "step.py") for options in asked)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -102,7 +102,7 @@ def _asked(options: str) -> dict[str, Any]:
     """Convert the options of a command to arguments of the tool `scaffold`."""
     workflow, *words = options.replace("--", "").split()
     values = {"amp": words[words.index("amp") + 1]} if "amp" in words else {}
-    return {"workflow": workflow, **values, **{each: True for each in words if each in ("training", "ddp")}}
+    return {"workflow": workflow, **values, **{word: True for word in words if word in ("training", "ddp")}}
 
 
 # The command ----------------------------------------------------------------------------------------------------------
@@ -114,20 +114,20 @@ def commanded(case: Case, python: str) -> dict[str, Any]:
         written = _skill(folder, "scaffold", *case.options.split(), "--for", WRITTEN_FOR, "--into", "step.py")
         _edit(Path(folder, "step.py"), case)
         done = _skill(folder, "scaffold", "--verify", "step.py", "--python", python, "--json")
-        said = json.loads(done.stdout or "{}")
+        report = json.loads(done.stdout or "{}")
         kept = Path(folder, "step.receipt.json")
-        text = json.dumps(said)
+        text = json.dumps(report)
         wrong = [
             f"{what}: {seen!r}, must be {must!r}"
             for what, seen, must in (
                 ("writing ended with", written.returncode, 0),
                 ("verifying ended with", done.returncode, 0 if case.verdict == "ok" else 1),
-                ("verdict", said.get("verdict", done.stderr), case.verdict),
+                ("verdict", report.get("verdict", done.stderr), case.verdict),
                 ("receipt", kept.exists() and json.loads(kept.read_text(encoding="utf-8"))["verdict"], case.verdict),
             )
             if seen != must
         ]
-    return _row(f"skill scaffold --verify: {case.name}", said, [*wrong, *_unsaid(case, text)])
+    return _row(f"skill scaffold --verify: {case.name}", report, [*wrong, *_unsaid(case, text)])
 
 
 def _skill(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -144,11 +144,11 @@ def _edit(file: Path, case: Case) -> None:
 
 def _unsaid(case: Case, text: str) -> list[str]:
     plain = text.replace('\\"', '"')
-    return [f"does not say {each}" for each in case.said if each not in plain]
+    return [f"does not say {text}" for text in case.said if text not in plain]
 
 
-def _row(name: str, said: dict[str, Any], wrong: list[str]) -> dict[str, Any]:
-    shown = {key: said[key] for key in ("verdict", "said", "summary", "cause", "fallback") if said.get(key)}
+def _row(name: str, report: dict[str, Any], wrong: list[str]) -> dict[str, Any]:
+    shown = {key: report[key] for key in ("verdict", "said", "summary", "cause", "fallback") if report.get(key)}
     return {"name": name, **shown, "wrong": "; ".join(wrong)}
 
 
@@ -169,18 +169,18 @@ async def served(python: str, folder: Path, cases: list[Case]) -> list[dict[str,
 
 
 async def _captured(client: Client, name: str, verdict: str, line: int) -> dict[str, Any]:
-    said: list[str] = []
+    messages: list[str] = []
 
     async def told(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001 - called by name
-        said.append(message or "")
+        messages.append(message or "")
 
     asked = {"path": "functions.py", "function": name, "shapes": ["8"]}
     result: Any = await client.call_tool("run_check", asked, progress_callback=told)
     data = result.structured_content or {"summary": result.content[0].text}
-    lines = [each["line"] for each in data.get("findings", [])]
+    lines = [finding["line"] for finding in data.get("findings", [])]
     wrong = [f"{data.get('verdict')}, must be {verdict}"] * (data.get("verdict") != verdict)
     wrong += [f"lines {lines}, must have {line}"] * (line > 0 and line not in lines)
-    wrong += ["no progress was told"] * (not said)
+    wrong += ["no progress was told"] * (not messages)
     wrong += ["the text lacks the summary"] * (data.get("summary", "") not in result.content[0].text)
     return _row(f"run_check: {name}", data, wrong)
 
@@ -208,10 +208,10 @@ async def _verified(client: Client, case: Case) -> dict[str, Any]:
     file = Path(written.structured_content["path"])
     _edit(file, case)
     result: Any = await client.call_tool("scaffold", {"path": str(file), "verify": True})
-    found = (result.structured_content or {}).get("verified") or {"said": result.content[0].text}
-    wrong = [f"{found.get('verdict')}, must be {case.verdict}"] * (found.get("verdict") != case.verdict)
+    verified = (result.structured_content or {}).get("verified") or {"said": result.content[0].text}
+    wrong = [f"{verified.get('verdict')}, must be {case.verdict}"] * (verified.get("verdict") != case.verdict)
     wrong += ["no receipt beside the program"] * (not file.with_suffix(".receipt.json").exists())
-    return _row(f"scaffold: {case.name}", found, [*wrong, *_unsaid(case, json.dumps(found))])
+    return _row(f"scaffold: {case.name}", verified, [*wrong, *_unsaid(case, json.dumps(verified))])
 
 
 # The run --------------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ async def _verified(client: Client, case: Case) -> dict[str, Any]:
 
 def _run(python: str) -> dict[str, Any]:
     machine = _machine(python)
-    cases = [each for each in CASES if "--ddp" not in each.options or len(machine["gpus"]) > 1]
+    cases = [case for case in CASES if "--ddp" not in case.options or len(machine["gpus"]) > 1]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:  # side by side: no time of theirs is kept
         jobs = [pool.submit(commanded, case, python) for case in cases]
         rows = asyncio.run(served(python, Path(folder).resolve(), cases))
@@ -230,8 +230,8 @@ def _run(python: str) -> dict[str, Any]:
 def _machine(python: str) -> dict[str, Any]:
     """Describe the machine as the interpreter that has torch sees it."""
     code = "import json, on_gpu; print(json.dumps(on_gpu.machine('python tests/served.py run')))"
-    found = subprocess.run([python, "-c", code], cwd=HERE, capture_output=True, text=True, check=True).stdout
-    return dict(json.loads(found))
+    versions = subprocess.run([python, "-c", code], cwd=HERE, capture_output=True, text=True, check=True).stdout
+    return dict(json.loads(versions))
 
 
 if __name__ == "__main__":

@@ -43,9 +43,9 @@ def _found(source: Source, function: str | None, options: Options) -> Report:
     for line, text in enumerate(source.text.split("\n"), 1):
         at = text.find(".item()")
         edit = Edit(line, at, line, at + 7, "") if at >= 0 else None
-        each = Finding(source.path, line, at + 1, "CG201", "`.item()` waits for the GPU", edit=edit)
-        if edit and not allowed(source, each) and chosen(each.id, options):
-            report.findings.append(each)
+        finding = Finding(source.path, line, at + 1, "CG201", "`.item()` waits for the GPU", edit=edit)
+        if edit and not allowed(source, finding) and chosen(finding.id, options):
+            report.findings.append(finding)
     if function or options.every:
         report.regions.append(Region(source.path, 1, function or "step", "named"))
     return report
@@ -53,7 +53,7 @@ def _found(source: Source, function: str | None, options: Options) -> Report:
 
 def _paths(targets: list[str], options: Options) -> Report:
     reports = [_found(read_source(path), function, options) for path, function in expand(targets, options)]
-    return Report(*([each for part in same for each in part] for same in zip(*reports, strict=True)))
+    return Report(*([item for part in same for item in part] for same in zip(*reports, strict=True)))
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_targets_of_two_projects_have_each_their_own_settings(skill: Skill) -> N
         Path(name, "train.py").write_text(STEP)
     code, out, _ = skill("one", "two/train.py", "--json")
     assert code == 1
-    assert [each["path"] for each in json.loads(out)["findings"]] == ["two/train.py"]
+    assert [finding["path"] for finding in json.loads(out)["findings"]] == ["two/train.py"]
 
 
 def test_diff_shows_and_changes_nothing(skill: Skill) -> None:

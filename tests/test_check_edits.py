@@ -50,7 +50,7 @@ def test_a_correction_removes_what_it_was_offered_for(line: str, corrected: str,
     file = tmp_path / "train.py"
     file.write_text(TRAIN.format(line))
     report = check_paths([f"{file}:step"], Options())
-    assert {each.id for each in report.findings} > {"CG235"}
+    assert {finding.id for finding in report.findings} > {"CG235"}
     notes: list[str] = []
     for patch in fixes.patches(report, notes):
         fixes.apply(patch)

@@ -36,13 +36,13 @@ def test_workers_find_the_same_in_the_same_order(folder: Path, options: Options,
     together = check_paths([str(folder)], options)
     monkeypatch.setattr(paths, "_FEW", 1000)
     assert check_paths([str(folder)], options) == together
-    assert [each.line for each in together.findings] == [*range(3, 23), 3]
-    assert [each.path for each in together.findings] == sorted(each.path for each in together.findings)
+    assert [finding.line for finding in together.findings] == [*range(3, 23), 3]
+    assert [finding.path for finding in together.findings] == sorted(finding.path for finding in together.findings)
 
 
 def test_what_captures_nothing_is_not_parsed_unless_it_was_named(folder: Path) -> None:
     def unread(*targets: Path, every: bool = False) -> list[str]:
-        notes = check_paths([str(each) for each in targets], Options(every=every)).notes
+        notes = check_paths([str(target) for target in targets], Options(every=every)).notes
         return [note.partition(":")[0].rpartition("/")[2] for note in notes]
 
     assert unread(folder) == ["n1.py"]
@@ -91,7 +91,7 @@ def test_a_mistake_of_ours_costs_one_function(error: Exception, monkeypatch: pyt
     monkeypatch.setitem(statements.STATEMENTS, __import__("ast").Delete, fails)
     text = f"{STEP}def worse(x: torch.Tensor):\n    del x\n{STEP.replace('step', 'last')}"
     report = check_text(text, "train.py", None, EVERY)
-    assert [each.line for each in report.findings] == [3, 8]
+    assert [finding.line for finding in report.findings] == [3, 8]
     (note,) = report.notes
     assert note.startswith("train.py: worse ")
     assert note.isprintable()
@@ -117,6 +117,8 @@ def test_a_comment_silences_in_the_file_where_it_stands(tmp_path: Path, monkeypa
     )
     helper = "def scale(x):\n    return x / x.max().item()"
     (tmp_path / "helper.py").write_text(helper)
-    assert [(each.path, each.line) for each in check_paths(["train.py:step"], Options()).findings] == [("helper.py", 2)]
+    assert [(finding.path, finding.line) for finding in check_paths(["train.py:step"], Options()).findings] == [
+        ("helper.py", 2)
+    ]
     (tmp_path / "helper.py").write_text(f"{helper}  # cg: allow CG201 - once, before the loop\n")
     assert check_paths(["train.py:step"], Options()).findings == []

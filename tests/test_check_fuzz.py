@@ -99,12 +99,12 @@ from torch.cuda import graph
 @cache
 def known() -> tuple[list[str], list[str]]:
     """Return the dotted and plain names that the check's own code asks for."""
-    found = set()
+    constants = set()
     for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
-        found |= {each.value for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.Constant)}
-    words = sorted(each for each in found if isinstance(each, str))
-    dotted = [each for each in words if re.fullmatch(r"[a-z_]+(\.\w+)+", each)]
-    return dotted, [each for each in words if each.isidentifier() and not keyword.iskeyword(each)]
+        constants |= {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+    words = sorted(value for value in constants if isinstance(value, str))
+    dotted = [word for word in words if re.fullmatch(r"[a-z_]+(\.\w+)+", word)]
+    return dotted, [word for word in words if word.isidentifier() and not keyword.iskeyword(word)]
 
 
 class Writer:
@@ -170,7 +170,7 @@ class Writer:
             parts.append(f"{key}={self.expression(depth)}")
         if self.dice.random() < 0.1:
             parts.append(f"**{self.name()}")
-        return ", ".join(each for each in parts if each)
+        return ", ".join(part for part in parts if part)
 
     def expression(self, depth: int) -> str:  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
         """Return an expression of at most this depth."""
@@ -267,8 +267,8 @@ class Writer:
 
     def block(self, depth: int, indent: str) -> list[str]:
         """Return the statements of one block."""
-        found = [line for _ in range(self.dice.randint(1, 4)) for line in self.statement(depth, indent)]
-        return found or [f"{indent}pass"]
+        lines = [line for _ in range(self.dice.randint(1, 4)) for line in self.statement(depth, indent)]
+        return lines or [f"{indent}pass"]
 
     def statement(self, depth: int, indent: str) -> list[str]:
         """Return one statement."""
@@ -343,10 +343,10 @@ class Writer:
             "torch.pi",
             f"(1, {one})",
         )
-        found = [f"{indent}match {self.expression(1)}:"]
+        lines = [f"{indent}match {self.expression(1)}:"]
         for _ in range(self.dice.randint(1, 3)):
-            found += [f"{indent} case {self.dice.choice(patterns)} if {self.expression(1)}:", *self.block(depth, f"{indent}  ")]
-        return [*found, f"{indent} case _:", *self.block(depth, f"{indent}  ")]
+            lines += [f"{indent} case {self.dice.choice(patterns)} if {self.expression(1)}:", *self.block(depth, f"{indent}  ")]
+        return [*lines, f"{indent} case _:", *self.block(depth, f"{indent}  ")]
 
     def function(self, depth: int, indent: str, name: str = "") -> list[str]:
         """Return a function, sometimes with decorators."""
@@ -445,12 +445,12 @@ def pool() -> tuple[str, ...]:
 def parts() -> tuple[ast.expr, ...]:
     """Return the expressions of the files about graphs."""
     trees = [ast.parse(text) for text in pool() if "torch" in text and "def bad" in text]
-    return tuple(each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.expr) and _loaded(each))
+    return tuple(node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.expr) and _loaded(node))
 
 
-def _loaded(each: ast.expr) -> bool:
-    stays = isinstance(getattr(each, "ctx", ast.Load()), ast.Load)
-    return stays and not isinstance(each, (ast.Starred, ast.FormattedValue, ast.JoinedStr, ast.Slice))
+def _loaded(node: ast.expr) -> bool:
+    stays = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+    return stays and not isinstance(node, (ast.Starred, ast.FormattedValue, ast.JoinedStr, ast.Slice))
 
 
 class _Graft(ast.NodeTransformer):
@@ -474,7 +474,7 @@ def grafted(dice: Random) -> str:
     """Replace some expressions of a real file with others of that file, or of programs about graphs."""
     while True:
         tree = ast.parse(dice.choice(pool()))
-        own = tuple(each for each in ast.walk(tree) if isinstance(each, ast.expr) and _loaded(each))
+        own = tuple(node for node in ast.walk(tree) if isinstance(node, ast.expr) and _loaded(node))
         others = dice.choice((own, parts(), parts())) or parts()
         try:
             with warnings.catch_warnings():
@@ -491,7 +491,7 @@ def mutated(dice: Random) -> str:
     text = dice.choice(pool())
     words = sorted(set(re.findall(r"\b[A-Za-z_]\w*\b", text)) | set(_NAMES)) or ["x"]
     rate = dice.choice((0.0, 0.01, 0.1))
-    text = re.sub(r"\b[A-Za-z_]\w*\b", lambda found: dice.choice(words) if dice.random() < rate else found[0], text)
+    text = re.sub(r"\b[A-Za-z_]\w*\b", lambda match: dice.choice(words) if dice.random() < rate else match[0], text)
     lines = text.split("\n")
     for _ in range(dice.randint(0, 6)):
         at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
@@ -521,7 +521,7 @@ def read(text: str) -> list[str]:
         warnings.simplefilter("error")
         source = read_source(NAME, text)
     functions = names(source.tree)[:40:7] if source.tree else []
-    for function, options in [(None, Options(every=True)), (None, Options()), *((each, Options()) for each in functions)]:
+    for function, options in [(None, Options(every=True)), (None, Options()), *((name, Options()) for name in functions)]:
         before = signal.signal(signal.SIGALRM, _late)
         signal.alarm(SECONDS)
         try:
@@ -539,9 +539,11 @@ def _shown(report: Report, text: str) -> list[str]:
     """List what is wrong with findings and how they are printed."""
     lines = text.split("\n")
     wrong = [
-        f"{each} is at no line of the file" for each in report.findings if not 1 <= each.line <= len(lines) or each.column < 1
+        f"{finding} is at no line of the file"
+        for finding in report.findings
+        if not 1 <= finding.line <= len(lines) or finding.column < 1
     ]
-    wrong += [f"{each.id} is no hazard" for each in report.findings if each.id not in hazards.table()]
+    wrong += [f"{finding.id} is no hazard" for finding in report.findings if finding.id not in hazards.table()]
     reader = output.Reader(_STEPS, lambda _: (lines, []))
     for form in output.FORMS:
         output.written(report, form, reader)
@@ -586,7 +588,7 @@ def test_deep_blocks_end_in_an_answer(head: str, times: int) -> None:
 
 def fuzz(number: int) -> dict[str, tuple[int, str, str]]:
     """Read this many programs of each kind in turn: how often each thing went wrong, and the shortest program for it."""
-    found: dict[str, tuple[int, str, str]] = {}
+    defects: dict[str, tuple[int, str, str]] = {}
     kinds = list(KINDS)
     for seed in range(number):
         kind = kinds[seed % len(kinds)]
@@ -595,9 +597,9 @@ def fuzz(number: int) -> dict[str, tuple[int, str, str]]:
             wrong = read(text)
         except Exception as error:  # noqa: BLE001 - it is counted
             wrong = [f"{type(error).__name__}: {error}"]
-        for each in dict.fromkeys(re.sub(r"^<fuzz>: \S+( \S+)?? could", "could", line) for line in wrong):
-            times, _, shortest = found.get(each, (0, "", ""))
-            found[each] = times + 1, f"{kind} {seed}", min(shortest or text, text, key=len)
+        for defect in dict.fromkeys(re.sub(r"^<fuzz>: \S+( \S+)?? could", "could", line) for line in wrong):
+            times, _, shortest = defects.get(defect, (0, "", ""))
+            defects[defect] = times + 1, f"{kind} {seed}", min(shortest or text, text, key=len)
         if seed % 500 == 499:
-            print(f"{seed + 1} programs, {len(found)} kinds of mistakes", file=sys.stderr)
-    return found
+            print(f"{seed + 1} programs, {len(defects)} kinds of mistakes", file=sys.stderr)
+    return defects

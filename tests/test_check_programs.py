@@ -65,7 +65,7 @@ def _ids(*parts: str) -> list[str]:
     report = _report(*parts)
     assert report.regions
     assert report.notes == []
-    return [each.id for each in report.findings if each.id in {"CG307", "CG308", "CG409", "CG505", "CG705"}]
+    return [finding.id for finding in report.findings if finding.id in {"CG307", "CG308", "CG409", "CG505", "CG705"}]
 
 
 @pytest.mark.parametrize(
@@ -246,12 +246,12 @@ steps(Lazy())
 
 def test_a_loop_is_followed_until_it_repeats_itself() -> None:
     report = _report(LAZY)
-    assert "CG201" in [each.id for each in report.findings]
+    assert "CG201" in [finding.id for finding in report.findings]
     assert report.notes == []
 
 
-@pytest.mark.parametrize(("steps", "found"), [(11, []), (7, ["CG705"])])
-def test_each_step_of_ddp_counts(steps: int, found: list[str]) -> None:
+@pytest.mark.parametrize(("steps", "ids"), [(11, []), (7, ["CG705"])])
+def test_each_step_of_ddp_counts(steps: int, ids: list[str]) -> None:
     program = f"""
     import torch
     from torch import nn
@@ -267,7 +267,7 @@ def test_each_step_of_ddp_counts(steps: int, found: list[str]) -> None:
     with torch.cuda.graph(graph):
         model(x).sum().backward()
     """
-    assert _ids(program) == found
+    assert _ids(program) == ids
 
 
 LONG = """
@@ -306,7 +306,7 @@ main()
 
 def test_a_program_of_usual_length_is_read_whole() -> None:
     report = _report(LONG)
-    assert [each.line for each in report.findings] == [19, 24]
+    assert [finding.line for finding in report.findings] == [19, 24]
     assert report.notes == []
 
 
@@ -314,7 +314,7 @@ def test_of_a_long_program_what_captures_is_read_all_the_same(monkeypatch: pytes
     monkeypatch.setattr(reading, "_PROGRAM", 3000)
     monkeypatch.setattr(reading, "_BUDGET", 3000)
     report = _report(LONG)
-    assert [each.line for each in report.findings] == [24]
+    assert [finding.line for finding in report.findings] == [24]
     assert report.notes == ["program.py: the program is larger than the budget of this check; it was read in part"]
 
 
@@ -327,7 +327,7 @@ def test_a_mode_of_torch_compile_may_be_a_variable() -> None:
     for how in MODES:
         prepare(how)
     """
-    assert [(each.line, each.how) for each in _report(program).regions] == [(5, "reduce-overhead")]
+    assert [(region.line, region.how) for region in _report(program).regions] == [(5, "reduce-overhead")]
 
 
 def test_a_model_that_inherits_from_a_container_stays_one_when_it_is_moved() -> None:
@@ -350,7 +350,7 @@ def test_a_model_that_inherits_from_a_container_stays_one_when_it_is_moved() -> 
     with torch.cuda.graph(graph):
         y = model(x)
     """
-    assert [(each.line, each.id) for each in _report(program).findings] == [(7, "CG201")]
+    assert [(finding.line, finding.id) for finding in _report(program).findings] == [(7, "CG201")]
 
 
 def test_a_capture_may_stand_in_the_block_of_a_stream() -> None:
@@ -393,5 +393,5 @@ def test_a_function_that_calls_itself_in_many_places_costs_no_more_than_others()
             return x.sum().item(), data
     """
     report = _report(program)
-    assert [each.line for each in report.findings] == [20]
+    assert [finding.line for finding in report.findings] == [20]
     assert report.notes == []

@@ -42,25 +42,25 @@ def test_a_hash_inside_a_fence_is_no_heading() -> None:
 
 
 def test_setext_headings_count() -> None:
-    assert [each.headings[-1] for each in _sections("One\n===\na\n\nTwo\n---\nb\n")] == ["One", "Two"]
+    assert [section.headings[-1] for section in _sections("One\n===\na\n\nTwo\n---\nb\n")] == ["One", "Two"]
 
 
 def test_the_comment_under_a_heading_is_read_and_not_shown() -> None:
-    (one,) = _sections(
+    (section,) = _sections(
         '# One\n<!-- asks: why so | how\n     errors: it | broke\n     source: torch@2.13 a.py "b c" -->\ntext\n'
     )
-    assert one.asks == ("why so", "how")
-    assert one.errors == ("it", "broke")
-    assert one.sources == ('torch@2.13 a.py "b c"',)
-    assert one.text == "text"
+    assert section.asks == ("why so", "how")
+    assert section.errors == ("it", "broke")
+    assert section.sources == ('torch@2.13 a.py "b c"',)
+    assert section.text == "text"
 
 
 def test_questions_of_a_file_are_added_to_their_sections() -> None:
     asked = b'# two\nask: why so\nask: how\ntell: 5 it & broke\nsource: torch@2.13 a.py "b: c"\n'
-    one, two = load.sections([load.Document("file.md", b"# One\na\n\n# Two\n<!-- errors: it broke -->\nb\n", asked)])
-    assert one.asks == one.tells == one.sources == ()
-    assert (two.asks, two.tells) == (("why so", "how"), ("5 it & broke",))
-    assert (two.errors, two.sources) == (("it broke",), ('torch@2.13 a.py "b: c"',))
+    first, second = load.sections([load.Document("file.md", b"# One\na\n\n# Two\n<!-- errors: it broke -->\nb\n", asked)])
+    assert first.asks == first.tells == first.sources == ()
+    assert (second.asks, second.tells) == (("why so", "how"), ("5 it & broke",))
+    assert (second.errors, second.sources) == (("it broke",), ('torch@2.13 a.py "b: c"',))
 
 
 @pytest.mark.parametrize("text", ["ask: before any anchor", "# a\nask:", "# a\nwhy so", "# a\nask: b\n\n# a\nask: c", "## a"])
@@ -70,20 +70,20 @@ def test_a_line_of_questions_that_is_none_is_named(text: str) -> None:
 
 
 def test_an_open_comment_hides_nothing() -> None:
-    (one,) = _sections("# One\n<!-- asks: why\ntext\n")
-    assert "text" in one.text
+    (section,) = _sections("# One\n<!-- asks: why\ntext\n")
+    assert "text" in section.text
 
 
 def test_text_before_the_first_heading_belongs_to_the_front_matter_title() -> None:
-    (one,) = _sections("---\ntitle: A guide\n---\nhello\n")
-    assert one.headings == ("A guide",)
-    assert one.first == 4
+    (section,) = _sections("---\ntitle: A guide\n---\nhello\n")
+    assert section.headings == ("A guide",)
+    assert section.first == 4
 
 
 def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> None:
     notes: list[str] = []
-    found = load.sections([load.Document("file.md", b"---\na: [\n---\n# One\nhello\n")], notes.append)
-    assert "hello" in found[-1].text
+    sections = load.sections([load.Document("file.md", b"---\na: [\n---\n# One\nhello\n")], notes.append)
+    assert "hello" in sections[-1].text
     assert len(notes) == 1
     assert "file.md" in notes[0]
     assert "YAML" in notes[0]
@@ -102,8 +102,8 @@ def test_broken_front_matter_is_named_with_its_line_and_the_text_is_kept() -> No
 )
 def test_odd_front_matter_never_costs_the_text(front: str) -> None:
     notes: list[str] = []
-    found = load.sections([load.Document("file.md", f"---\n{front}\n---\n# One\nhello\n".encode())], notes.append)
-    assert found[-1].text == "hello"
+    sections = load.sections([load.Document("file.md", f"---\n{front}\n---\n# One\nhello\n".encode())], notes.append)
+    assert sections[-1].text == "hello"
     assert len(notes) == 1
 
 
@@ -112,23 +112,23 @@ def test_a_title_that_refers_to_itself_ten_levels_deep_is_not_spelled_out() -> N
         f"{name}: &{name} [{', '.join([f'*{below}'] * 9)}]" for below, name in zip("abcdefghi", "bcdefghij", strict=True)
     )
     text = f"---\na: &a [x, x]\n{levels}\ntitle: *j\n---\nhello\n"
-    (one,) = _sections(text)
-    assert one.headings == ("file",)
+    (section,) = _sections(text)
+    assert section.headings == ("file",)
 
 
 def test_lines_end_where_editors_end_them() -> None:
     text = "# A\n\nx\u2028y\x0cz\x85\n\n# B\r\nb\n"
-    assert [each.first for each in _sections(text)] == [1, 5]
+    assert [section.first for section in _sections(text)] == [1, 5]
 
 
 def test_every_anchor_is_used_once() -> None:
-    anchors = [each.anchor for each in _sections("# a\n# a-1\n# a\n# !!!\n# ???\n")]
+    anchors = [section.anchor for section in _sections("# a\n# a-1\n# a\n# !!!\n# ???\n")]
     assert len(set(anchors)) == 5
     assert all(anchors)
 
 
 def test_two_headings_of_one_name_get_two_anchors() -> None:
-    assert [each.anchor for each in _sections("# A b\n# A b\n")] == ["a-b", "a-b-1"]
+    assert [section.anchor for section in _sections("# A b\n# A b\n")] == ["a-b", "a-b-1"]
 
 
 @pytest.mark.parametrize(
@@ -140,15 +140,15 @@ def test_anchors_are_githubs(heading: str, anchor: str) -> None:
 
 def test_bytes_that_are_not_utf8_cost_one_note_and_not_the_file() -> None:
     notes: list[str] = []
-    found = load.sections([load.Document("file.md", b"# One\ncaf\xe9\n")], notes.append)
-    assert len(found) == 1
+    sections = load.sections([load.Document("file.md", b"# One\ncaf\xe9\n")], notes.append)
+    assert len(sections) == 1
     assert len(notes) == 1
 
 
 def test_binary_files_are_left_out_with_a_note() -> None:
     notes: list[str] = []
-    found = load.sections([load.Document("file.md", b"\x7fELF\0\0")], notes.append)
-    assert found == []
+    sections = load.sections([load.Document("file.md", b"\x7fELF\0\0")], notes.append)
+    assert sections == []
     assert "NUL" in notes[0]
 
 
@@ -163,10 +163,10 @@ def test_a_folder_without_markdown_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_the_digest_changes_with_any_byte() -> None:
-    one, two = load.Document("a.md", b"x"), load.Document("a.md", b"y")
-    assert load.digest([one]) != load.digest([two])
-    assert load.digest([one, two]) != load.digest([two, one])
-    assert load.digest([one]) != load.digest([one._replace(asked=b"x")])
+    first, second = load.Document("a.md", b"x"), load.Document("a.md", b"y")
+    assert load.digest([first]) != load.digest([second])
+    assert load.digest([first, second]) != load.digest([second, first])
+    assert load.digest([first]) != load.digest([first._replace(asked=b"x")])
 
 
 def test_importing_the_package_imports_nothing_else_of_it() -> None:

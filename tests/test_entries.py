@@ -44,7 +44,7 @@ def index(sections: list[Section]) -> Table:
 @pytest.fixture(scope="module")
 def written(sections: list[Section]) -> dict[str, Section]:
     """Return the sections of entries and causes by id."""
-    return {each.headings[-1]: each for each in sections if load.is_entry(each) or load.is_cause(each)}
+    return {section.headings[-1]: section for section in sections if load.is_entry(section) or load.is_cause(section)}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def evidence() -> dict[str, dict[str, Any]]:
 
 
 def test_ids_are_unique_and_kebab_case(sections: list[Section]) -> None:
-    names = Counter(each.headings[-1] for each in sections if load.is_entry(each) or load.is_cause(each))
+    names = Counter(section.headings[-1] for section in sections if load.is_entry(section) or load.is_cause(section))
     assert [name for name, count in names.items() if count > 1 or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)] == []
 
 
@@ -106,7 +106,7 @@ def test_phrases_are_long_enough_to_mean_something(index: Table) -> None:
     ]
     assert short == []
     assert [
-        cause.slug for cause in index.causes.values() for _, each in cause.tells for parts in each.all if not all(parts)
+        cause.slug for cause in index.causes.values() for _, tell in cause.tells for parts in tell.all if not all(parts)
     ] == []
 
 
@@ -157,10 +157,10 @@ def test_the_real_output_of_each_failure_leads_to_its_entry(index: Table, eviden
     for entry in index.entries:
         if entry.id in evidence and entry.phrases:
             generic = all(phrase.kind == "~" for phrase in entry.phrases)  # counts only in a log that speaks of graphs
-            said = "# with CUDA graphs\n" * generic + evidence[entry.id]["fails"]["output"]
-            found = diagnose(said, index).diagnoses
-            if not found or found[0].id != entry.id:
-                wrong[entry.id] = [(each.id, each.cause) for each in found]
+            output = "# with CUDA graphs\n" * generic + evidence[entry.id]["fails"]["output"]
+            diagnoses = diagnose(output, index).diagnoses
+            if not diagnoses or diagnoses[0].id != entry.id:
+                wrong[entry.id] = [(diagnosis.id, diagnosis.cause) for diagnosis in diagnoses]
     assert wrong == {}
 
 

@@ -41,8 +41,8 @@ def _own_table(sample: Path) -> None:
     assert sample.is_file()
 
 
-def _report(*found: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple[str, ...] = ()) -> Report:
-    return Report(list(found), list(regions), list(notes))
+def _report(*findings: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple[str, ...] = ()) -> Report:
+    return Report(list(findings), list(regions), list(notes))
 
 
 @pytest.mark.parametrize(
@@ -173,10 +173,10 @@ def test_sarif_has_what_its_readers_need() -> None:
     assert [rule["id"] for rule in rules] == ["CG101", "CG201", "CG501"]
     assert all(rule["help"]["text"] and rule["shortDescription"]["text"] for rule in rules)
     assert [rule["defaultConfiguration"]["level"] for rule in rules] == ["warning", "error", "note"]
-    for each in run["results"]:
-        assert rules[each["ruleIndex"]]["id"] == each["ruleId"]
-        assert each["message"]["text"]
-    places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["message"]["text"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
     assert places[1] == {"artifactLocation": {"uri": "train.py"}, "region": {"startLine": 3, "startColumn": 13}}
     assert places[3]["artifactLocation"]["uri"] == "a%20folder/%C3%BC.py"
     assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == "a note"
@@ -184,10 +184,10 @@ def test_sarif_has_what_its_readers_need() -> None:
 
 def test_a_notebook_is_told_by_cells(tmp_path: Path) -> None:
     path = tmp_path / "a.ipynb"
-    cells = [{"cell_type": "code", "source": each} for each in ("import torch\n\nx = 1", "y = 2\nz = x.item()")]
+    cells = [{"cell_type": "code", "source": source} for source in ("import torch\n\nx = 1", "y = 2\nz = x.item()")]
     path.write_text(json.dumps({"cells": cells}))
-    each = Finding(str(path), 5, 5, "CG201", "`x.item()` waits for the GPU")
-    report, reader = _report(each, regions=(Region(str(path), 1, "step", "named"),)), output.Reader(STEPS, lines_of)
+    finding = Finding(str(path), 5, 5, "CG201", "`x.item()` waits for the GPU")
+    report, reader = _report(finding, regions=(Region(str(path), 1, "step", "named"),)), output.Reader(STEPS, lines_of)
     text = output.written(report, "full", reader)
     assert f"{path}:cell 2:2:5: CG201 error" in text
     assert "\n  2 | z = x.item()\n    |     ^\n" in text
@@ -199,8 +199,8 @@ def test_a_notebook_is_told_by_cells(tmp_path: Path) -> None:
 def test_code_cannot_steer_the_terminal_and_long_lines_are_cut() -> None:
     line = "x = '\x1b]0;evil\a' + '" + "é" * 300 + "日本'; y.item()" + " " * 300
     column = line.index("y.item") + 1
-    each = Finding("a\x1b.py", 1, column, "CG201", "`'\x1b[2J'` and\nmore")
-    text = output.written(_report(each), "full", output.Reader(STEPS, lambda _: ([line], [])))
+    finding = Finding("a\x1b.py", 1, column, "CG201", "`'\x1b[2J'` and\nmore")
+    text = output.written(_report(finding), "full", output.Reader(STEPS, lambda _: ([line], [])))
     assert "\x1b" not in text
     assert "\a" not in text
     shown, caret = text.split("\n")[1:3]
@@ -216,12 +216,12 @@ def test_a_line_that_is_gone_or_in_colour_is_shown_as_far_as_it_goes() -> None:
 
 def _mend(path: Path, data: bytes, *edits: Edit) -> list[fixes.Patch]:
     path.write_bytes(data)
-    found = [Finding(str(path), edit.first, edit.column + 1, "CG201", "x", edit=edit) for edit in edits]
+    findings = [Finding(str(path), edit.first, edit.column + 1, "CG201", "x", edit=edit) for edit in edits]
     notes: list[str] = []
-    made = fixes.patches(_report(*found), notes)
+    made = fixes.patches(_report(*findings), notes)
     assert notes == []
-    for each in made:
-        fixes.apply(each)
+    for patch in made:
+        fixes.apply(patch)
     return made
 
 
@@ -273,14 +273,14 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_the_diff_is_one_that_patch_applies(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("a = 1\n\tb = '\x1b'\nc = 3".replace("\t", ""))
-    each = Finding("a.py", 3, 1, "CG201", "x", edit=Edit(3, 4, 3, 5, "4"))
-    (made,) = fixes.patches(_report(each), [], {"a.py": path.read_bytes()})
+    finding = Finding("a.py", 3, 1, "CG201", "x", edit=Edit(3, 4, 3, 5, "4"))
+    (made,) = fixes.patches(_report(finding), [], {"a.py": path.read_bytes()})
     text = fixes.diff(made)
     assert text.split("\n")[:3] == ["--- a/a.py", "+++ b/a.py", "@@ -1,3 +1,3 @@"]
     assert "\x1b" not in text
     plain = tmp_path / "b.py"
     plain.write_bytes(b"a = 1\nc = 3")
-    (made,) = fixes.patches(_report(each._replace(edit=Edit(2, 4, 2, 5, "4"))), [], {"a.py": plain.read_bytes()})
+    (made,) = fixes.patches(_report(finding._replace(edit=Edit(2, 4, 2, 5, "4"))), [], {"a.py": plain.read_bytes()})
     path.write_bytes(plain.read_bytes())
     done = subprocess.run(["git", "apply", "-"], input=f"{fixes.diff(made)}\n".encode(), cwd=tmp_path, check=False)
     assert done.returncode == 0

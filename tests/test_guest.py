@@ -382,11 +382,11 @@ def test_a_closed_output_does_not_keep_us_busy(trials: Trials) -> None:
 def test_threads_that_the_import_started_keep_the_trial_in_its_process(trials: Trials) -> None:
     python = "threading.Thread(target=time.sleep, args=(99,), name='loader', daemon=True).start()"
     openmp = "import torch\ntorch.set_num_threads(4)\ntorch.ones(3000, 3000) + 1"
-    for prepare, said in (python, "(loader)"), (openmp, "OpenMP"):
+    for prepare, threads in (python, "(loader)"), (openmp, "OpenMP"):
         ended = trials.ask("import torch\n(torch.ones(3000, 3000) + 1).sum()\nreport.result({})", prepare)
         assert (ended.ended["how"], ended.result) == ("done", {})
         assert (ended.rungs[0]["name"], ended.rungs[0]["outcome"]) == ("fork", "skipped")
-        assert said in ended.rungs[0]["said"]
+        assert threads in ended.rungs[0]["said"]
     assert trials.ask("time.sleep(99)", python, deadline=0.5).ended["how"] == "deadline"
     assert trials.ask("os.abort()", python).ended["detail"] == "SIGABRT"
 
@@ -488,21 +488,21 @@ def test_a_machine_that_will_not_do_is_told_in_one_sentence(tmp_path: Path) -> N
         ),
         (bare, f"{bare} has no torch: name the Python that has it with `--python`, or install torch >=2.4 for this one"),
     ]
-    for python, said in told:
+    for python, sentence in told:
         with pytest.raises(SkillError) as error:
             Guest(python, str(tmp_path))
-        assert (str(error.value), error.value.exit_code) == (said, 3)
+        assert (str(error.value), error.value.exit_code) == (sentence, 3)
     with pytest.raises(SkillError, match="no such folder"):
         Guest(bare, str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.9"])
 def test_a_python_that_is_too_old_says_so(tmp_path: Path, version: str) -> None:
-    found = sorted((Path.home() / ".pyenv/versions").glob(f"{version}.*/bin/python"))
-    if not found:
+    pythons = sorted((Path.home() / ".pyenv/versions").glob(f"{version}.*/bin/python"))
+    if not pythons:
         pytest.skip(f"this machine has no Python {version}")
     with pytest.raises(SkillError, match=r"3\.10 or newer") as error:
-        Guest(str(found[0]), str(tmp_path))
+        Guest(str(pythons[0]), str(tmp_path))
     assert error.value.exit_code == 3
     assert "\n" not in str(error.value)
 
@@ -517,7 +517,7 @@ def test_without_a_gpu_the_guest_says_so(tmp_path: Path) -> None:
 
 def test_a_torch_that_is_broken_or_too_old_is_told(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
-    for source, said in (
+    for source, sentence in (
         ("__version__ = '2.3.1+cu121'", r"has torch 2\.3\.1\+cu121, and the check needs torch 2.4 or newer"),
         ("raise OSError('libcudart.so.13: cannot\\nopen')", "OSError: libcudart.so.13: cannot open"),
         ("import numpy_that_is_missing", "No module named 'numpy_that_is_missing'"),
@@ -525,12 +525,12 @@ def test_a_torch_that_is_broken_or_too_old_is_told(tmp_path: Path) -> None:
         ("print('about to crash'); import ctypes; ctypes.string_at(0)", r"\(SIGSEGV, saying: about to crash\)"),
     ):
         (tmp_path / "torch.py").write_text(source)
-        with pytest.raises(SkillError, match=said):
+        with pytest.raises(SkillError, match=sentence):
             Guest(sys.executable, str(tmp_path), environment)
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "sentence"),
     [
         ("raise OSError('NVML is gone')", r"torch sees no GPU \(NVML is gone\): run this"),
         ("return 0", r"torch sees no GPU \(Found no NVIDIA driver\): run this"),
@@ -538,7 +538,7 @@ def test_a_torch_that_is_broken_or_too_old_is_told(tmp_path: Path) -> None:
         ("return 2", ""),
     ],
 )
-def test_gpus_are_counted_in_a_fork(tmp_path: Path, count: str, said: str) -> None:
+def test_gpus_are_counted_in_a_fork(tmp_path: Path, count: str, sentence: str) -> None:
     (tmp_path / "torch.py").write_text(
         f"""import ctypes
 __version__ = "2.9.0+cu130"
@@ -552,8 +552,8 @@ class cuda:
 """
     )
     environment = {"PYTHONPATH": str(tmp_path), "CUDAGRAPH_SKILL_NO_GPU_NEEDED": ""}
-    if said:
-        with pytest.raises(SkillError, match=said):
+    if sentence:
+        with pytest.raises(SkillError, match=sentence):
             Guest(sys.executable, str(tmp_path), environment)
     else:
         with Guest(sys.executable, str(tmp_path), environment) as guest:

@@ -67,8 +67,8 @@ def test_the_exception_that_was_raised_first_has_depth_0() -> None:
 
 
 def test_a_new_traceback_that_is_not_chained_starts_again() -> None:
-    found = log.read(CHAINED + "\nTraceback (most recent call last):\nValueError: another one\n")
-    assert found.lines[-1].depth == 0
+    parsed = log.read(CHAINED + "\nTraceback (most recent call last):\nValueError: another one\n")
+    assert parsed.lines[-1].depth == 0
 
 
 def test_the_users_frame_nearest_to_the_error_is_named() -> None:

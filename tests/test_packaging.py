@@ -22,11 +22,11 @@ LAUNCHERS = [*(ROOT / "tools").glob("*.py"), *(ROOT / "server").glob("*.py")]
 
 
 def _packages_on_disk() -> set[str]:
-    found = set()
+    packages = set()
     for base in ("tools", "server"):
         for init in (ROOT / base).rglob("__init__.py"):
-            found.add(".".join(init.parent.relative_to(ROOT / base).parts))
-    return found
+            packages.add(".".join(init.parent.relative_to(ROOT / base).parts))
+    return packages
 
 
 def test_the_package_list_is_the_folders_on_disk() -> None:
@@ -150,12 +150,12 @@ def _nodes(path: Path) -> tuple[ast.AST, ...]:
 
 def _imports(path: Path) -> set[str]:
     """Return the modules of ours that a file imports anywhere."""
-    found = set()
+    modules = set()
     for node in _nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cudagraph_skill"):
             inner = (node.module or "").split(".")[1:]
-            found |= set(inner[:1]) or {alias.name for alias in node.names}
-    return found - {"__version__"}
+            modules |= set(inner[:1]) or {alias.name for alias in node.names}
+    return modules - {"__version__"}
 
 
 @pytest.mark.parametrize("name", ALLOWED)
@@ -196,11 +196,11 @@ def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
         for statement in branch.body
         for node in ast.walk(statement)
     }
-    found = set()
+    imported = set()
     for node in _nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module and node not in guarded:
-            found |= {whole if (whole := f"{node.module}.{alias.name}") in modules else node.module for alias in node.names}
-    return found & set(modules)
+            imported |= {whole if (whole := f"{node.module}.{alias.name}") in modules else node.module for alias in node.names}
+    return imported & set(modules)
 
 
 def test_imports_form_no_cycle() -> None:

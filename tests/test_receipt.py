@@ -102,7 +102,7 @@ def write(folder: Path, checks: str = "(parity, rollback, timing)", name: str = 
 
 
 def line(file: Path, text: str) -> int:
-    return next(number for number, each in enumerate(file.read_text().splitlines(), 1) if text in each)
+    return next(number for number, content in enumerate(file.read_text().splitlines(), 1) if text in content)
 
 
 @pytest.fixture
@@ -129,19 +129,19 @@ def alive(pid: int) -> bool:
 def test_a_program_that_is_right(tmp_path: Path) -> None:
     (tmp_path / "values.py").write_text("ANSWER = 42\n")  # the guest's folder has a values.py, too
     file = write(tmp_path, parity="import values; assert values.ANSWER == 42 and sys.argv == [__file__]; print('hello')")
-    said: list[str] = []
-    found = verified(file, on_progress=said.append, command="--workflow manual")
-    assert found.verdict == "ok", found
-    assert found.report["parity"] == {"steps": 50, "without_graph_twice": 0.0, "graph": 0.0}
-    assert found.report["timing"]["graph"] == [30.0, 29.0, 31.0]
-    assert found.said.startswith("over 50 steps the graph differs by 0 from the same without it, 0 after going back to eager")
-    assert "eager 90 us, graph 30 us: 3.0x" in found.said
-    assert said == [f"{file}: {each}" for each in ("parity", "rollback", "timing", "replay")]
-    assert "hello" in found.log
-    assert "the replay was not measured" in found.report["notes"][0]  # it needs a GPU
-    assert {"torch", "python", "date"} <= set(found.machine)
-    assert found.digest == receipt.digest(file.read_text())
-    assert (found.command, found.cause, found.fallback) == ("--workflow manual", "", "")
+    progress: list[str] = []
+    result = verified(file, on_progress=progress.append, command="--workflow manual")
+    assert result.verdict == "ok", result
+    assert result.report["parity"] == {"steps": 50, "without_graph_twice": 0.0, "graph": 0.0}
+    assert result.report["timing"]["graph"] == [30.0, 29.0, 31.0]
+    assert result.said.startswith("over 50 steps the graph differs by 0 from the same without it, 0 after going back to eager")
+    assert "eager 90 us, graph 30 us: 3.0x" in result.said
+    assert progress == [f"{file}: {check}" for check in ("parity", "rollback", "timing", "replay")]
+    assert "hello" in result.log
+    assert "the replay was not measured" in result.report["notes"][0]  # it needs a GPU
+    assert {"torch", "python", "date"} <= set(result.machine)
+    assert result.digest == receipt.digest(file.read_text())
+    assert (result.command, result.cause, result.fallback) == ("--workflow manual", "", "")
     assert not list(tmp_path.rglob("*.pyc"))[1:]  # at most that of values.py
 
 
@@ -150,19 +150,19 @@ def test_a_program_that_is_right(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("on_cpu")
 def test_a_wrong_result_has_its_line_and_the_way_back_to_eager(tmp_path: Path) -> None:
     file = write(tmp_path, rollback="torch.testing.assert_close(1.0, 2.0, rtol=0, atol=0)")
-    found = verified(file)
-    assert found.verdict == "failed"
+    result = verified(file)
+    assert result.verdict == "failed"
     place = f"({file}:{line(file, 'assert_close')})"
-    assert found.said.startswith("rollback does not hold: AssertionError: Scalars are not")
-    assert found.said.endswith(place)
-    assert set(found.report) == {"parity"}
+    assert result.said.startswith("rollback does not hold: AssertionError: Scalars are not")
+    assert result.said.endswith(place)
+    assert set(result.report) == {"parity"}
     eager, graphed = line(file, "class Doubling"), line(file, "class Graphed")
-    assert found.fallback == (
+    assert result.fallback == (
         f'prepare("eager") ({file}:{line(file, "def prepare")}) runs without a graph, and ran 50 steps here: '
         f"Doubling (line {eager}) without Graphed (line {graphed})"
     )
-    assert "Traceback" in found.log
-    assert "verify.py" not in found.log
+    assert "Traceback" in result.log
+    assert "verify.py" not in result.log
 
 
 @needs_torch
@@ -170,11 +170,11 @@ def test_a_wrong_result_has_its_line_and_the_way_back_to_eager(tmp_path: Path) -
 @pytest.mark.slow
 def test_the_cause_is_that_of_the_log(tmp_path: Path) -> None:
     error = "CUDA error: operation not permitted when stream is capturing\\nSearch for it\\n"
-    found = verified(write(tmp_path, parity=f'raise RuntimeError("{error}")'))
-    assert found.said.startswith("parity failed: RuntimeError: CUDA error: operation not permitted when stream is capturing (")
-    assert "confidence" in found.cause
-    assert found.cause.isprintable()
-    assert found.fallback
+    result = verified(write(tmp_path, parity=f'raise RuntimeError("{error}")'))
+    assert result.said.startswith("parity failed: RuntimeError: CUDA error: operation not permitted when stream is capturing (")
+    assert "confidence" in result.cause
+    assert result.cause.isprintable()
+    assert result.fallback
 
 
 @needs_torch
@@ -183,9 +183,9 @@ def test_the_cause_is_that_of_the_log(tmp_path: Path) -> None:
 def test_eager_is_no_way_out_where_it_fails_too(tmp_path: Path) -> None:
     file = write(tmp_path, parity="prepare('eager')(1)")
     file.write_text(file.read_text().replace("return 2 * x", "raise ValueError('this is broken')"))
-    found = verified(file)
-    assert found.said.endswith("; its eager way fails too (ValueError: this is broken), so this is not the graph's doing")
-    assert (found.cause, found.fallback) == ("", "")
+    result = verified(file)
+    assert result.said.endswith("; its eager way fails too (ValueError: this is broken), so this is not the graph's doing")
+    assert (result.cause, result.fallback) == ("", "")
 
 
 ENDS = {
@@ -209,12 +209,12 @@ def test_ends_of_all_kinds(tmp_path: Path) -> None:
         (tmp_path / str(number)).mkdir()
         files.append(write(tmp_path / str(number), rollback=statement))
     with ThreadPoolExecutor(4) as pool:
-        found = dict(zip(ENDS, pool.map(verified, files), strict=True))
-    for statement, said in ENDS.items():
-        made = found[statement]
+        results = dict(zip(ENDS, pool.map(verified, files), strict=True))
+    for statement, sentence in ENDS.items():
+        made = results[statement]
         assert "parity" in made.report
-        assert made.said.startswith(said or "over 50 steps"), made
-        assert made.verdict == ("failed" if said else "ok"), made
+        assert made.said.startswith(sentence or "over 50 steps"), made
+        assert made.verdict == ("failed" if sentence else "ok"), made
         assert len(made.log) <= 6000
         assert ("the end" in made.log) == ("the end" in statement)
 
@@ -225,12 +225,12 @@ def test_ends_of_all_kinds(tmp_path: Path) -> None:
 def test_a_hang_ends_at_the_deadline_and_says_where(tmp_path: Path) -> None:
     file = write(tmp_path, rollback="time.sleep(600)")
     start = time.monotonic()
-    found = verified(file, deadline=8)
+    result = verified(file, deadline=8)
     assert time.monotonic() - start < 30
-    assert found.said == "rollback: the program did not end within 8 s"
-    assert set(found.report) == {"parity"}
-    assert f'step.py", line {line(file, "sleep(600)")} in rollback' in found.log
-    assert found.fallback
+    assert result.said == "rollback: the program did not end within 8 s"
+    assert set(result.report) == {"parity"}
+    assert f'step.py", line {line(file, "sleep(600)")} in rollback' in result.log
+    assert result.fallback
 
 
 ESCAPES = """
@@ -254,13 +254,13 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     file = write(tmp_path, parity=escape)
     assert verified(file).verdict == "ok"
 
-    def stop(said: str) -> None:
-        if said.endswith("rollback"):
+    def stop(message: str) -> None:
+        if message.endswith("rollback"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         verified(file, on_progress=stop)
-    left = [int(each) for each in pids.read_text().split()]
+    left = [int(pid) for pid in pids.read_text().split()]
     assert len(left) == 2
     assert not any(map(alive, left))
 
@@ -278,8 +278,8 @@ def test_a_run_can_be_cancelled(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("on_cpu")
 @pytest.mark.slow
 def test_a_main_that_leaves_out_a_check(tmp_path: Path) -> None:
-    found = verified(write(tmp_path, checks="(parity,)"))
-    assert (found.verdict, found.said) == ("failed", "main() came back without having called rollback() and timing()")
+    result = verified(write(tmp_path, checks="(parity,)"))
+    assert (result.verdict, result.said) == ("failed", "main() came back without having called rollback() and timing()")
 
 
 @needs_torch
@@ -296,8 +296,8 @@ def test_what_main_returns_besides_is_reported(tmp_path: Path) -> None:
 def test_an_import_that_fails(tmp_path: Path) -> None:
     file = write(tmp_path)
     file.write_text("import no_such_module\n" + file.read_text())
-    found = verified(file)
-    assert found.said == f"import failed: ModuleNotFoundError: No module named 'no_such_module' ({file}:1)"
+    result = verified(file)
+    assert result.said == f"import failed: ModuleNotFoundError: No module named 'no_such_module' ({file}:1)"
 
 
 @needs_torch
@@ -330,9 +330,9 @@ def distributed(folder: Path, **bodies: str) -> Path:
 @pytest.mark.usefixtures("on_cpu")
 @pytest.mark.slow
 def test_two_processes(tmp_path: Path) -> None:
-    found = verified(distributed(tmp_path), processes=2)
-    assert found.verdict == "ok", found
-    assert set(found.report) == {"parity", "rollback", "timing"}
+    result = verified(distributed(tmp_path), processes=2)
+    assert result.verdict == "ok", result
+    assert set(result.report) == {"parity", "rollback", "timing"}
 
 
 @needs_torch
@@ -340,9 +340,9 @@ def test_two_processes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_second_of_two_processes_fails(tmp_path: Path) -> None:
     wrong = "assert os.environ['RANK'] == '0', 'wrong on the second'\nimport torch.distributed as dist; dist.barrier()"
-    found = verified(distributed(tmp_path, parity=wrong), processes=2)
-    assert found.said.startswith("parity does not hold: AssertionError: wrong on the second")
-    assert "ran 50 steps" in found.fallback
+    result = verified(distributed(tmp_path, parity=wrong), processes=2)
+    assert result.said.startswith("parity does not hold: AssertionError: wrong on the second")
+    assert "ran 50 steps" in result.fallback
 
 
 @needs_torch
@@ -364,11 +364,13 @@ def test_programs_side_by_side_are_timed_alone(tmp_path: Path, processes: int) -
     flags = ["--turn", str(tmp_path / "turn")]
     with ThreadPoolExecutor() as pool:
         ran = list(
-            pool.map(lambda each: receipt.run_guest(each, sys.executable, flags, processes=processes, deadline=200), files)
+            pool.map(lambda file: receipt.run_guest(file, sys.executable, flags, processes=processes, deadline=200), files)
         )
-    assert [each.ended for each in ran] == ["", "", ""], ran
-    said = sorted((each.split() for each in (tmp_path / "times").read_text().splitlines()), key=lambda each: float(each[2]))
-    order = [(who, what) for who, what, _ in said]
+    assert [run.ended for run in ran] == ["", "", ""], ran
+    times = sorted(
+        (words.split() for words in (tmp_path / "times").read_text().splitlines()), key=lambda words: float(words[2])
+    )
+    order = [(who, what) for who, what, _ in times]
     spans = [order.index((str(number), "begin")) for number in range(3)]
     for number, start in enumerate(spans):  # until all of its processes are done, nobody else says anything
         assert order[start : start + 2 * processes].count((str(number), "end")) == processes, order
@@ -400,7 +402,7 @@ def test_without_torch_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("python", "said"),
+    ("python", "sentence"),
     [
         ("/nowhere/python", "No such file or directory"),
         ("/bin/true", "did not run our file"),
@@ -409,8 +411,8 @@ def test_without_torch_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.Mo
         ("step.py", "no such program on the PATH"),
     ],
 )
-def test_an_interpreter_that_is_none(tmp_path: Path, python: str, said: str) -> None:
-    with pytest.raises(SkillError, match=said) as raised:
+def test_an_interpreter_that_is_none(tmp_path: Path, python: str, sentence: str) -> None:
+    with pytest.raises(SkillError, match=sentence) as raised:
         verified(write(tmp_path), python=python)
     assert raised.value.exit_code == 3
 
@@ -425,7 +427,7 @@ def test_a_deadline_that_came_first_is_no_fault_of_the_interpreter(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("def main(:\n", "step.py:1:10: could not be read as Python"),
         ("x = 1\ny = '\0'\n", "a NUL byte stands at line 2, column 6; nothing was run"),
@@ -440,9 +442,9 @@ def test_a_deadline_that_came_first_is_no_fault_of_the_interpreter(tmp_path: Pat
     ],
     ids=lambda text: text[:20],
 )
-def test_a_file_that_is_no_such_program(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_such_program(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "step.py").write_text(text)
-    with pytest.raises(SkillError, match=said) as raised:
+    with pytest.raises(SkillError, match=sentence) as raised:
         verified(tmp_path / "step.py")
     assert raised.value.exit_code == 2
 
@@ -500,7 +502,7 @@ def test_events_of_other_processes_stay_out_unless_they_fail(tmp_path: Path) -> 
     second = verify.Report(str(path), 1)
     second.add("result", check="parity", result={})
     second.add("failed", check="parity")
-    assert [json.loads(each)["event"] for each in path.read_text().splitlines()] == ["failed"]
+    assert [json.loads(event)["event"] for event in path.read_text().splitlines()] == ["failed"]
 
 
 def test_names_that_a_module_binds() -> None:
@@ -513,7 +515,7 @@ INSTEAD = ": Plain (line 1) without Graph (line 2)"
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "sentence"),
     [
         ("return Graph(Plain()) if how == 'graph' else Plain()", INSTEAD),
         ("if how != 'eager':\n  return Graph(helper())\nreturn Plain()", f"{INSTEAD} and helper (line 3)"),
@@ -522,10 +524,10 @@ INSTEAD = ": Plain (line 1) without Graph (line 2)"
         ("return {'eager': Plain, 'graph': Graph}[how]()", ""),
     ],
 )
-def test_where_the_eager_way_is(body: str, said: str) -> None:
+def test_where_the_eager_way_is(body: str, sentence: str) -> None:
     text = f"{PARTS}def prepare(how):\n{textwrap.indent(body, '  ')}\n"
     assert receipt.fallback("step.py", text, 50) == (
-        f'prepare("eager") (step.py:5) runs without a graph, and ran 50 steps here{said}'
+        f'prepare("eager") (step.py:5) runs without a graph, and ran 50 steps here{sentence}'
     )
 
 
@@ -542,14 +544,14 @@ def test_no_way_is_named_where_the_file_has_none() -> None:
 @pytest.mark.parametrize("beside", ["done", ""])
 def test_an_end_with_a_crash_is_a_failure_unless_the_profiler_was_on(beside: str) -> None:
     names = ("parity", "rollback", "timing")
-    events: list[dict[str, Any]] = [{"event": "result", "check": each, "result": {}} for each in names]
+    events: list[dict[str, Any]] = [{"event": "result", "check": name, "result": {}} for name in names]
     events += [{"event": "checked"}, {"event": "began", "check": "replay"}, *([{"event": beside}] if beside else [])]
-    found = receipt.received(Path("step.py"), "", process.Run(events, "ended with SIGSEGV", ""))
+    result = receipt.received(Path("step.py"), "", process.Run(events, "ended with SIGSEGV", ""))
     if beside:
-        assert (found.verdict, found.said) == ("failed", "the checks passed, then the program ended with SIGSEGV")
+        assert (result.verdict, result.said) == ("failed", "the checks passed, then the program ended with SIGSEGV")
     else:
-        assert found.verdict == "ok"
-        assert found.report["notes"] == ["the replay was not measured: the program ended with SIGSEGV"]
+        assert result.verdict == "ok"
+        assert result.report["notes"] == ["the replay was not measured: the program ended with SIGSEGV"]
 
 
 MADE = Receipt("step.py", "ok", "said", {"parity": {}}, {"gpu": "H200"}, "", "0", "", "", "")
@@ -582,11 +584,11 @@ def test_only_a_receipt_is_replaced_by_one(there: str, tmp_path: Path) -> None:
     }
     make.get(there, lambda: path.write_text(there))()
     before = untouched(path)
-    said = r"step\.receipt\.json is no receipt and stays as it is: move it away, or rename step\.py"
-    with pytest.raises(SkillError, match=said) as raised:
+    sentence = r"step\.receipt\.json is no receipt and stays as it is: move it away, or rename step\.py"
+    with pytest.raises(SkillError, match=sentence) as raised:
         verified(write(tmp_path), python="/nowhere/python")  # said before anything is run
     assert raised.value.exit_code == 2
-    with pytest.raises(SkillError, match=said):
+    with pytest.raises(SkillError, match=sentence):
         receipt.write(MADE, tmp_path / "step.py")
     assert untouched(path) == before
     assert (tmp_path / "notes.txt").read_text() == "mine\n"
@@ -626,10 +628,10 @@ def test_the_newest_receipt_of_each_offered_program_is_kept(suite: Any, tmp_path
     evidence = tmp_path / "receipts.json"
     for number, rows in enumerate([[row("a"), row("b", "failed")], [row("b"), row("gone")]]):
         file = tmp_path / f"{number}.json"
-        file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+        file.write_text("".join(json.dumps(entry) + "\n" for entry in rows))
         suite.keep([file], evidence, {"a", "b"})
     rows = suite.kept(evidence)
-    assert [(each["command"], each["verdict"]) for each in rows] == [("a", "ok"), ("b", "ok")]
+    assert [(entry["command"], entry["verdict"]) for entry in rows] == [("a", "ok"), ("b", "ok")]
     assert "90 (80 to 99) | 30 (29 to 31) | 3.0x" in suite.table(rows)[1]
     assert suite.machines(rows) == ["2 programs on H200, driver 580, torch 2.11, Python 3.12, 2026-11-22"]
 
@@ -707,7 +709,7 @@ def test_one_more_boolean_option_costs_at_most_eight_runs(clashes: dict[str, Any
 def test_the_suite_runs_programs_side_by_side(suite: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = write(tmp_path).read_text(), write(tmp_path, parity="assert False").read_text()
     wanted = [suite.Program("good", good, 1, ()), suite.Program("bad", bad, 1, ()), suite.Program("two", good, 2, ())]
-    found = {each["command"]: each for each in suite.run(wanted, 1, 100)}
-    assert {name: each["verdict"] for name, each in found.items()} == {"good": "ok", "bad": "failed"}
+    results = {result["command"]: result for result in suite.run(wanted, 1, 100)}
+    assert {name: result["verdict"] for name, result in results.items()} == {"good": "ok", "bad": "failed"}
     assert "two: needs 2 GPUs, here are 1" in capsys.readouterr().err
-    assert "step.py:" in found["bad"]["said"]
+    assert "step.py:" in results["bad"]["said"]

@@ -35,11 +35,11 @@ def every(request: pytest.FixtureRequest) -> list[Answers]:
 @pytest.fixture(scope="module")
 def recommendations(every: list[Answers]) -> dict[Answers, Recommendation]:
     """Return the recommendations for answers that do not contradict each other."""
-    found = {}
+    answered = {}
     for answers in every:
         with suppress(SkillError):
-            found[answers] = recommend.recommend(answers)
-    return found
+            answered[answers] = recommend.recommend(answers)
+    return answered
 
 
 def _recommended(**answers: Any) -> Options:
@@ -48,11 +48,11 @@ def _recommended(**answers: Any) -> Options:
 
 def test_every_recommendation_is_a_program_that_there_is(recommendations: dict[Answers, Recommendation]) -> None:
     offered = set(rules.offered())
-    for answers, found in recommendations.items():
-        assert {found.options, *(each.options for each in found.instead)} <= offered, answers
-        assert found.options.workflow not in {each.options.workflow for each in found.instead}
-        assert 20 < len(found.why) < 260
-    assert {found.options.workflow for found in recommendations.values()} == set(WORKFLOWS)
+    for answers, chosen in recommendations.items():
+        assert {chosen.options, *(alternative.options for alternative in chosen.instead)} <= offered, answers
+        assert chosen.options.workflow not in {alternative.options.workflow for alternative in chosen.instead}
+        assert 20 < len(chosen.why) < 260
+    assert {chosen.options.workflow for chosen in recommendations.values()} == set(WORKFLOWS)
 
 
 def test_the_nearest_to_answers_that_cannot_be_are_answers_that_can(
@@ -71,22 +71,22 @@ _COMPILED = ("reduce-overhead", "manual-over-compile")
 _STUCK = ("The step is not the same", "MoE dispatch, host reads", "The static parts are graphs", "its static parts are")
 # Where a program does what was answered, or the reason for its workflow speaks of it; other answers are its options.
 _HAS: dict[str, Callable[[Any, Recommendation], bool]] = {
-    "framework": lambda given, found: given != "pytorch" or found.options.workflow != "transformer-engine",
-    "shapes": lambda given, found: (
+    "framework": lambda given, chosen: given != "pytorch" or chosen.options.workflow != "transformer-engine",
+    "shapes": lambda given, chosen: (
         given == "static"
-        or found.options.buckets
-        or any(why in found.why for why in ("The step is not the same", "or changing sizes"))
+        or chosen.options.buckets
+        or any(why in chosen.why for why in ("The step is not the same", "or changing sizes"))
     ),
     "pp": lambda _, __: False,
-    "moe": lambda _, found: any(why in found.why for why in _STUCK),
-    "host_reads": lambda _, found: any(why in found.why for why in _STUCK),
-    "control": lambda _, found: found.options.workflow in _BY_HAND,
-    "no_compile": lambda _, found: found.options.workflow not in _COMPILED,
+    "moe": lambda _, chosen: any(why in chosen.why for why in _STUCK),
+    "host_reads": lambda _, chosen: any(why in chosen.why for why in _STUCK),
+    "control": lambda _, chosen: chosen.options.workflow in _BY_HAND,
+    "no_compile": lambda _, chosen: chosen.options.workflow not in _COMPILED,
 }
 
 
-def _has(name: str, given: Any, found: Recommendation) -> bool:
-    return _HAS[name](given, found) if name in _HAS else bool(getattr(found.options, name) == given)
+def _has(name: str, given: Any, chosen: Recommendation) -> bool:
+    return _HAS[name](given, chosen) if name in _HAS else bool(getattr(chosen.options, name) == given)
 
 
 def _options(answers: Answers) -> dict[str, str]:
@@ -97,27 +97,27 @@ def _options(answers: Answers) -> dict[str, str]:
 
 
 def test_no_answer_is_left_out_without_a_word(recommendations: dict[Answers, Recommendation]) -> None:
-    for answers, found in recommendations.items():
-        notes = " ".join(found.notes)
+    for answers, chosen in recommendations.items():
+        notes = " ".join(chosen.notes)
         for name, option in _options(answers).items():
-            assert _has(name, getattr(answers, name), found) or option in notes, (option, answers)
+            assert _has(name, getattr(answers, name), chosen) or option in notes, (option, answers)
 
 
 def test_nothing_else_that_is_named_contradicts_the_answers(recommendations: dict[Answers, Recommendation]) -> None:
-    for answers, found in recommendations.items():
-        for other in found.instead:
+    for answers, chosen in recommendations.items():
+        for other in chosen.instead:
             workflow = other.options.workflow
             assert not (answers.no_compile and workflow in _COMPILED), answers
             assert not (answers.control and workflow == "reduce-overhead"), answers
             assert not (answers.control and "optimizer cannot be in the graph" in other.when), answers
-            assert not (found.options.partial and workflow == "manual-over-compile" and not other.options.partial), answers
-            assert not (found.options.buckets and workflow in _BY_HAND and not other.options.buckets), answers
+            assert not (chosen.options.partial and workflow == "manual-over-compile" and not other.options.partial), answers
+            assert not (chosen.options.buckets and workflow in _BY_HAND and not other.options.buckets), answers
 
 
 def test_the_alternatives_are_for_what_the_answer_was_taken_for(recommendations: dict[Answers, Recommendation]) -> None:
-    for answers, found in recommendations.items():
+    for answers, chosen in recommendations.items():
         if answers.training is None and not answers.decode:
-            assert {each.options.training for each in found.instead} <= {found.options.training}, answers
+            assert {alternative.options.training for alternative in chosen.instead} <= {chosen.options.training}, answers
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,10 @@ def test_skill_md_still_has_the_flow_that_this_follows() -> None:
 def test_every_situation_of_the_api_table_is_reached_or_named() -> None:
     numbers = set()
     for answers in ({}, {"training": True}, {"training": True, "control": True}, {"framework": "megatron"}, {"fp8": True}):
-        found = recommend.recommend(Answers(**answers))
-        numbers |= {WORKFLOWS[each.workflow].number for each in (found.options, *(other.options for other in found.instead))}
+        chosen = recommend.recommend(Answers(**answers))
+        numbers |= {
+            WORKFLOWS[options.workflow].number for options in (chosen.options, *(other.options for other in chosen.instead))
+        }
     assert numbers == set(range(1, 9))
 
 
@@ -181,10 +183,10 @@ def test_answers_become_options_of_the_program(answers: dict[str, Any], has: dic
 
 
 def test_what_the_program_cannot_have_is_said_with_the_reason() -> None:
-    found = recommend.recommend(Answers(framework="megatron", training=True, fsdp=True))
-    assert any(note.startswith("without `--fsdp`: ") for note in found.notes)
-    found = recommend.recommend(Answers(framework="megatron", training=False))
-    assert any("the program trains" in note for note in found.notes)
+    chosen = recommend.recommend(Answers(framework="megatron", training=True, fsdp=True))
+    assert any(note.startswith("without `--fsdp`: ") for note in chosen.notes)
+    chosen = recommend.recommend(Answers(framework="megatron", training=False))
+    assert any("the program trains" in note for note in chosen.notes)
 
 
 @pytest.mark.parametrize(
@@ -203,24 +205,24 @@ def test_what_the_program_cannot_have_is_said_with_the_reason() -> None:
     ],
 )
 def test_what_an_answer_comes_to_is_said(answers: dict[str, Any], note: str) -> None:
-    assert any(each.startswith(note) for each in recommend.recommend(Answers(**answers)).notes)
+    assert any(sentence.startswith(note) for sentence in recommend.recommend(Answers(**answers)).notes)
 
 
 def test_a_step_that_fsdp2_does_not_let_split_is_one_graph() -> None:
-    found = recommend.recommend(Answers(training=True, fsdp=True, host_reads=True))
-    assert found.options == Options("manual-over-compile", training=True, fsdp=True)
-    assert "all of it is one graph" in found.why
-    assert "splits it" not in found.why
+    chosen = recommend.recommend(Answers(training=True, fsdp=True, host_reads=True))
+    assert chosen.options == Options("manual-over-compile", training=True, fsdp=True)
+    assert "all of it is one graph" in chosen.why
+    assert "splits it" not in chosen.why
 
 
 def test_what_stays_in_a_step_of_decoding_has_a_program_too() -> None:
     instead = recommend.recommend(Answers(decode=True, no_compile=True, host_reads=True)).instead
-    assert Options("make-graphed-callables", partial=True) in {each.options for each in instead}
+    assert Options("make-graphed-callables", partial=True) in {alternative.options for alternative in instead}
 
 
 def test_sections_that_notes_name_are_there(sections: list[Section], recommendations: dict[Answers, Recommendation]) -> None:
     refs = {
-        ref for found in recommendations.values() for note in found.notes for ref in re.findall(r"references/\S+#\S+", note)
+        ref for chosen in recommendations.values() for note in chosen.notes for ref in re.findall(r"references/\S+#\S+", note)
     }
     assert len(refs) == 2
     assert refs <= {section.ref for section in sections}
@@ -233,17 +235,17 @@ def test_what_was_not_said_is_named() -> None:
 
 
 def test_without_answers_the_questions_are_told_and_measuring_comes_first() -> None:
-    found = recommend.recommend(Answers())
-    assert found.options.workflow == "profile"
-    asked = " ".join(found.questions)
+    chosen = recommend.recommend(Answers())
+    assert chosen.options.workflow == "profile"
+    asked = " ".join(chosen.questions)
     options = {f"--{name.replace('_', '-')}" for name in Answers._fields}
     assert {option for option in options if option not in asked} == set()
 
 
 def test_a_busy_gpu_is_told_that_graphs_will_not_help() -> None:
-    found = recommend.recommend(Answers(busy=97, training=True))
-    assert "graphs will not help" in found.why
-    assert (found.options.workflow, found.instead) == ("profile", ())
+    chosen = recommend.recommend(Answers(busy=97, training=True))
+    assert "graphs will not help" in chosen.why
+    assert (chosen.options.workflow, chosen.instead) == ("profile", ())
 
 
 @pytest.mark.parametrize(
@@ -275,9 +277,9 @@ def test_a_framework_has_the_names_that_people_use(typed: str, means: str) -> No
 
 
 def test_text_and_data_end_in_the_same_command() -> None:
-    found = recommend.recommend(Answers(training=True, host_reads=True))
-    text = output.recommendation(found, spelled)
-    data = output.recommendation_data(found, spelled)
+    chosen = recommend.recommend(Answers(training=True, host_reads=True))
+    text = output.recommendation(chosen, spelled)
+    data = output.recommendation_data(chosen, spelled)
     assert text.splitlines()[-1] == f"next: {data['next']}" == "next: --workflow reduce-overhead --training"
     assert text.startswith("workflow 2, reduce-overhead: ")
-    assert all(each["command"] in text and each["when"] in text for each in data["instead"])
+    assert all(alternative["command"] in text and alternative["when"] in text for alternative in data["instead"])

@@ -36,7 +36,7 @@ MAX_ENTRY = 2400  # an error entry lists all causes of a message, each with what
 @pytest.fixture(scope="module")
 def authored(sections: list[Section]) -> list[Section]:
     """Return the sections of the references that have text, without titles."""
-    return [each for each in sections if each.path.startswith("references/") and each.level > 1 and each.text]
+    return [section for section in sections if section.path.startswith("references/") and section.level > 1 and section.text]
 
 
 def test_the_files_that_were_promised_are_there() -> None:
@@ -100,21 +100,21 @@ def test_the_grep_that_skill_md_recommends_answers_within_4_kb(word: str) -> Non
 
 
 def test_sources_say_what_was_read(authored: list[Section]) -> None:
-    assert [(each.ref, source) for each in authored for source in each.sources if not SOURCE.match(source)] == []
+    assert [(section.ref, source) for section in authored for source in section.sources if not SOURCE.match(source)] == []
 
 
 def test_sections_are_short_enough_to_be_an_answer(authored: list[Section]) -> None:
-    lengths = [(each, len(each.text), MAX_ENTRY if is_entry(each) else MAX_CHARACTERS) for each in authored]
-    assert [(each.ref, length) for each, length, most in lengths if length > most] == []
+    lengths = [(section, len(section.text), MAX_ENTRY if is_entry(section) else MAX_CHARACTERS) for section in authored]
+    assert [(section.ref, length) for section, length, most in lengths if length > most] == []
 
 
 def test_headings_are_unique_in_their_file(sections: list[Section]) -> None:
-    refs = [(each.path, slug(each.headings[-1])) for each in sections]
+    refs = [(section.path, slug(section.headings[-1])) for section in sections]
     assert sorted({ref for ref in refs if refs.count(ref) > 1}) == []
 
 
 def test_every_link_leads_to_a_file_and_a_heading(sections: list[Section]) -> None:
-    anchors = {each.ref for each in sections} | {each.path for each in sections}
+    anchors = {section.ref for section in sections} | {section.path for section in sections}
     broken = []
     for path in [*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *REFERENCES]:
         for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)):
@@ -175,7 +175,7 @@ def test_evidence_names_its_machine_and_versions() -> None:
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
 def test_phrases_that_were_read_in_torch_still_stand_there(authored: list[Section]) -> None:
     package = "torch@" + ".".join(version("torch").split(".")[:2])
-    mine = [each for each in anchors(authored) if each.package == package]
+    mine = [anchor for anchor in anchors(authored) if anchor.package == package]
     assert gone(mine, Path(find_spec("torch").origin or "").parent.parent) == []  # type: ignore[union-attr]
     assert len(mine) > 300 or package != "torch@2.13"
 

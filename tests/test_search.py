@@ -27,8 +27,8 @@ def test_every_identifier_in_a_heading_finds_a_section_that_has_it(index: Index,
     missed = []
     for section in sections:
         for name in {part for part in section.headings[-1].split("`")[1::2] if len(part) > 3}:
-            found = index.search(name, limit=3).hits
-            if not any(name in hit.section.headings[-1] for hit in found):
+            hits = index.search(name, limit=3).hits
+            if not any(name in hit.section.headings[-1] for hit in hits):
                 missed.append(name)
     assert missed == []
 
@@ -46,16 +46,16 @@ def test_every_error_text_finds_a_section_that_has_it_first(index: Index, sectio
 
 def _says(section: Section, text: str) -> bool:
     """Return whether a section has an error text, or the part of it that is the same in every release."""
-    said = key(" ".join((section.markdown, *section.errors, *section.asks)))
+    written = key(" ".join((section.markdown, *section.errors, *section.asks)))
     stable = [key(error.lstrip("~^").partition(" & ")[0].partition("…")[0]) for error in section.errors]
-    return text in said or any(part in text for part in stable if len(part) > 11)
+    return text in written or any(part in text for part in stable if len(part) > 11)
 
 
 @pytest.mark.slow
 def test_an_authored_question_finds_its_section(index: Index) -> None:
     asked = [(form, section) for section in index.sections() for form in section.asks][::7]
-    found = [section.ref in {hit.section.ref for hit in index.search(form, limit=3).hits} for form, section in asked]
-    assert sum(found) >= 0.95 * len(found)
+    shown = [section.ref in {hit.section.ref for hit in index.search(form, limit=3).hits} for form, section in asked]
+    assert sum(shown) >= 0.95 * len(shown)
 
 
 def test_a_typo_is_corrected_and_said(index: Index) -> None:
@@ -93,8 +93,8 @@ def test_a_repaired_word_alone_is_no_answer(index: Index, question: str) -> None
 def test_a_heading_without_text_is_no_answer(index: Index, sections: list[Section]) -> None:
     bare = [section for section in sections if not section.text]
     assert bare
-    found = [hit.section for section in bare for hit in index.search(section.headings[-1]).hits]
-    assert all(section.text for section in found)
+    answers = [hit.section for section in bare for hit in index.search(section.headings[-1]).hits]
+    assert all(section.text for section in answers)
 
 
 def test_pages_continue_and_do_not_overlap(index: Index) -> None:
@@ -128,8 +128,8 @@ def test_threads_may_share_an_index(sections: list[Section]) -> None:
     questions = [section.asks[0] for section in sections if section.asks][:120]
     fresh = open_index(skill_root())  # nothing of it is in memory yet
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(fresh.search, questions))
-    assert found == [fresh.search(question) for question in questions]
+        answers = list(pool.map(fresh.search, questions))
+    assert answers == [fresh.search(question) for question in questions]
 
 
 def test_a_page_past_the_end_is_one_sentence(index: Index) -> None:

@@ -149,14 +149,14 @@ NEWER = [
 
 @pytest.mark.parametrize(("text", "line"), NEWER)
 def test_newer_syntax_is_read_and_keeps_its_lines(text: str, line: int) -> None:
-    for said in (text, older(text)):
-        found = [node.lineno for node in ast.walk(_tree(said)) if isinstance(node, ast.Attribute) and node.attr == "item"]
-        assert found == [line]
+    for source in (text, older(text)):
+        lines = [node.lineno for node in ast.walk(_tree(source)) if isinstance(node, ast.Attribute) and node.attr == "item"]
+        assert lines == [line]
 
 
 def test_expressions_in_newer_strings_are_kept() -> None:
-    said = ast.unparse(_tree(older('a = f"{f"{x.item()}"} {"\\n".join(y.tolist())}"\nb = t"{z.cpu()!r:>{w}}"\n')))
-    assert all(part in said for part in ("x.item()", "y.tolist()", "z.cpu()"))
+    rewritten = ast.unparse(_tree(older('a = f"{f"{x.item()}"} {"\\n".join(y.tolist())}"\nb = t"{z.cpu()!r:>{w}}"\n')))
+    assert all(part in rewritten for part in ("x.item()", "y.tolist()", "z.cpu()"))
 
 
 def test_what_every_version_reads_stays_as_it_is() -> None:
@@ -170,14 +170,14 @@ def test_comments_are_those_that_tokenize_sees() -> None:
         text = path.read_text(encoding="utf-8")
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         expected = [token.string for token in tokens if token.type == tokenize.COMMENT]
-        assert [text[each.start : each.end] for each in pieces(text) if not each.quote] == expected, path
+        assert [text[piece.start : piece.end] for piece in pieces(text) if not piece.quote] == expected, path
 
 
 @given(strategies.text("f'\"{}#\\\n:!=tr[]()N a"))
 def test_pieces_are_in_order_and_bare_text_keeps_every_place(text: str) -> None:
-    found = pieces(text)
-    assert all(one.end <= other.start for one, other in pairwise(found))
-    code = bare(text, found)
+    parts = pieces(text)
+    assert all(part.end <= other.start for part, other in pairwise(parts))
+    code = bare(text, parts)
     assert len(code) == len(text)
     assert [at for at, char in enumerate(code) if char == "\n"] == [at for at, char in enumerate(text) if char == "\n"]
     assert older(text).count("\n") >= text.count("\n")
@@ -197,7 +197,7 @@ def test_hostile_nesting_takes_no_time() -> None:
 
 
 def _notebook(*cells: str | list[str], **metadata: object) -> str:
-    code = [{"cell_type": "code", "source": each} for each in cells]
+    code = [{"cell_type": "code", "source": cell} for cell in cells]
     return json.dumps({"cells": [{"cell_type": "markdown", "source": "# Title"}, *code], "metadata": metadata})
 
 
@@ -331,14 +331,14 @@ def test_a_comment_that_allows_nothing_is_a_note(comment: str, says: str) -> Non
 
 
 def test_hazards_are_read_with_their_fields(sample: Path) -> None:
-    found = TABLE(sample)
-    assert [(each.id, each.name, each.severity) for each in found.values()] == [
+    known = TABLE(sample)
+    assert [(entry.id, entry.name, entry.severity) for entry in known.values()] == [
         ("CG101", "changing-python-value", "warning"),
         ("CG201", "device-value-read", "error"),
         ("CG501", "record-stream", "info"),
     ]
-    assert found["CG201"].fix == "Keep the value in a tensor and read it after `replay()`."
-    assert found["CG201"].why == "The value does not exist while the graph is recorded: the read waits, see streams."
+    assert known["CG201"].fix == "Keep the value in a tensor and read it after `replay()`."
+    assert known["CG201"].why == "The value does not exist while the graph is recorded: the read waits, see streams."
 
 
 @pytest.mark.parametrize(
@@ -374,10 +374,10 @@ def _project(folder: Path, table: str) -> Path:
 def test_settings_come_from_the_nearest_project_that_has_some(tmp_path: Path) -> None:
     path = _project(tmp_path, '[tool.cudagraph-skill]\nselect = ["CG1", "cg201"]\nexclude = ["old", "src/gen*"]\n')
     (tmp_path / "src" / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
-    said = settings(path, Options())
-    assert said == Options(("CG1", "CG201"), (), ("old", f"{tmp_path}/src/gen*"))
+    chosen = settings(path, Options())
+    assert chosen == Options(("CG1", "CG201"), (), ("old", f"{tmp_path}/src/gen*"))
     assert settings(path, Options(ignore=("CG101,CG5",), select=("record-stream",), every=True)) == Options(
-        ("CG501",), ("CG101", "CG5"), said.exclude, every=True
+        ("CG501",), ("CG101", "CG5"), chosen.exclude, every=True
     )
 
 
@@ -425,8 +425,8 @@ def test_folders_are_read_without_what_is_left_out(tmp_path: Path, monkeypatch: 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     monkeypatch.chdir(tmp_path)
-    found = expand([".", "b.py"], Options(exclude=("old", f"{tmp_path}/sub/gen*")))
-    assert [each.path for each in found] == ["a.ipynb", "b.py", "sub/z.py"]
+    sources = expand([".", "b.py"], Options(exclude=("old", f"{tmp_path}/sub/gen*")))
+    assert [source.path for source in sources] == ["a.ipynb", "b.py", "sub/z.py"]
     assert excluded(Path("old"), Options(exclude=("o*",)))
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 
 def test_a_dotted_name_is_kept_whole_by_its_tails_and_in_parts() -> None:
-    found = terms.terms("torch.cuda.make_graphed_callables")
+    names = terms.terms("torch.cuda.make_graphed_callables")
     assert {"=torch.cuda.make_graphed_callables", "=make_graphed_callables", "make", "graph", "callabl"} - {"make"} <= set(
-        found
+        names
     )
 
 
