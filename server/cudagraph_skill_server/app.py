@@ -309,7 +309,7 @@ def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
     fp8: Annotated[bool, Field(description="Layers compute in FP8.")] = False,
     pp: Annotated[bool, Field(description="The model is a pipeline over several GPUs.")] = False,
     moe: Annotated[bool, Field(description="Tokens are sent to experts.")] = False,
-    control: Annotated[bool, Field(description="The optimizer is to be in the graph, the capture written by hand.")] = False,
+    control: Annotated[bool, Field(description="Capture the optimizer step too, with a capture written by hand.")] = False,
     no_compile: Annotated[bool, Field(description="torch.compile has to stay out.")] = False,
     host_reads: Annotated[bool, Field(description="Part of the step reads values on the host, or cannot be captured.")] = False,
     decode: Annotated[bool, Field(description="It generates token by token with a KV cache.")] = False,

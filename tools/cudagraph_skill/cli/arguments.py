@@ -76,11 +76,11 @@ def add_command(
 def add_kind(new: Parser) -> None:
     """Declare --training and --inference."""
     kind = new.add_mutually_exclusive_group()
-    kind.add_argument("--training", action="store_true", help="it trains")
-    kind.add_argument("--inference", action="store_true", help="it only runs forward (the default)")
+    kind.add_argument("--training", action="store_true", help="the program trains")
+    kind.add_argument("--inference", action="store_true", help="the program only runs forward (the default)")
 
 
 def add_corpus(new: Parser) -> None:
     """Declare --corpus and --json."""
     new.add_argument("--corpus", type=Path, metavar="DIR", help="add the Markdown files of this folder")
-    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")

@@ -39,18 +39,23 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the command was not understood, or a file is not\n"
         "Python, or (--run) the code fails without a graph, 3 this machine lacks something it needs",
     )
-    new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]|FOLDER", help="what to read; - reads source from stdin")
+    new.add_argument(
+        "targets",
+        nargs="*",
+        metavar="FILE[:FUNCTION]|FOLDER",
+        help="a file, a function in it, or a folder; - reads source from stdin",
+    )
     new.add_argument("--function", metavar="NAME", help="the captured function or method, as NAME or CLASS.NAME")
     new.add_argument(
         "--all", action="store_true", help="treat every forward() and every function with tensor arguments as captured"
     )
     new.add_argument("--select", action="append", metavar="IDS", help="report these hazards only, for example CG2,CG301")
-    new.add_argument("--ignore", action="append", metavar="IDS", help="do not report these")
+    new.add_argument("--ignore", action="append", metavar="IDS", help="do not report these hazards")
     new.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files and folders of this name or path")
     new.add_argument(
         "--output-format", choices=("full", "concise", "json", "github", "sarif"), default="full", help="default: full"
     )
-    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")
     change = new.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show what --fix would change")
     change.add_argument("--fix", action="store_true", help="apply automatic fixes in place")
@@ -62,7 +67,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _add_run(check: Parser) -> None:
     """Add the options of a capture on the GPU."""
-    new = check.add_argument_group("on the GPU", "run the code in your interpreter, in a child process")
+    new = check.add_argument_group("on the GPU", "run the code with your interpreter, in a child process")
     new.add_argument(
         "--run", action="store_true", dest="on_gpu", help="capture FILE:FUNCTION, replay it, compare it with eager"
     )
@@ -74,19 +79,21 @@ def _add_run(check: Parser) -> None:
         "--shape",
         action="append",
         metavar="SPEC",
-        help="an argument: 8x128, 8x128:bf16, 8x128:int64<50257, =0.5; once for each",
+        help="the shape of an argument: 8x128, 8x128:bf16, 8x128:int64<50257, or a number: =0.5; repeat for each argument",
     )
     new.add_argument("--warmup", type=number, metavar="N", help="calls before the capture (default 3)")
-    new.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
-    new.add_argument("--deadline", type=positive, metavar="SECONDS", help="kill it after this time (default 120)")
-    new.add_argument("--memory", type=positive, metavar="GB", help="kill it when it needs more host memory (default: no bound)")
+    new.add_argument("--python", metavar="PATH", help="the interpreter with torch (default: that of the active environment)")
+    new.add_argument("--deadline", type=positive, metavar="SECONDS", help="stop the run after this time (default 120)")
+    new.add_argument(
+        "--memory", type=positive, metavar="GB", help="stop the run when it needs more host memory (default: no bound)"
+    )
     new.add_argument(
         "--target",
         metavar="NAME",
-        help="what to capture in the program after --: FUNCTION or CLASS.METHOD of it, or FILE:…, pkg.mod:…",
+        help="the function to capture in the program after --: FUNCTION or CLASS.METHOD of it, or FILE:…, pkg.mod:…",
     )
-    new.add_argument("--continue", action="store_true", dest="continue_", help="let that program run on after the check")
-    new.add_argument("--skip", type=number, metavar="N", help="ignore its first N calls")
+    new.add_argument("--continue", action="store_true", dest="continue_", help="let the program continue after the check")
+    new.add_argument("--skip", type=number, metavar="N", help="ignore the first N calls")
 
 
 def run(args: argparse.Namespace) -> int:

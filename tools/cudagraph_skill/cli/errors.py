@@ -30,7 +30,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     new.add_argument("log", nargs="*", help="the error text, or what goes wrong in your words; - or nothing reads stdin")
     new.add_argument("--file", metavar="PATH", help="read the log from a file")
-    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")
     new.set_defaults(run=run)
 
 

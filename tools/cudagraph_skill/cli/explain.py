@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="ID|NUMBER|ENUM",
         help="an id that `skill errors` or `skill check` printed, a CUDA error number or enum name",
     )
-    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")
     new.set_defaults(run=run, corpus=None)
 
 

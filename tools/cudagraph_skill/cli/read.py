@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "print one section, or the headings of a file",
         "example: skill read references/streams.md\n         skill read SKILL.md#requirements",
     )
-    new.add_argument("ref", metavar="PATH[#HEADING|:LINE]", help="as `skill search` prints it")
+    new.add_argument("ref", metavar="PATH[#HEADING|:LINE]", help="a path as `skill search` prints it")
     add_corpus(new)
     new.set_defaults(run=run)
 

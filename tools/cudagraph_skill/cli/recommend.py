@@ -30,16 +30,16 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         ("--fp8", "layers compute in FP8"),
         ("--pp", "the model is a pipeline over several GPUs"),
         ("--moe", "tokens are sent to experts"),
-        ("--decode", "it generates token by token with a KV cache"),
+        ("--decode", "the program generates token by token with a KV cache"),
         ("--host-reads", "part of the step reads values on the host, or can otherwise not be captured"),
-        ("--control", "the optimizer is to be in the graph, every step of the capture your own"),
-        ("--no-compile", "torch.compile has to stay out"),
+        ("--control", "capture the optimizer step too, with a capture written by hand"),
+        ("--no-compile", "do not use torch.compile"),
         ("--ddp", "several GPUs with DistributedDataParallel"),
         ("--fsdp", "several GPUs with FSDP2"),
     ):
         new.add_argument(option, action="store_true", help=text)
     new.add_argument("--amp", metavar="DTYPE", help="mixed precision, bf16 or fp16")
-    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")
     new.set_defaults(run=run)
 
 

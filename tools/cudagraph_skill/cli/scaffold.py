@@ -31,10 +31,10 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "example: skill scaffold                              (the workflows and options)\n"
         "         skill scaffold manual --training --amp bf16 > step.py\n"
         "         skill scaffold --workflow 3 --training --into step.py --verify\n"
-        "         skill scaffold --verify step.py             (run its checks, and keep their receipt beside it)",
+        "         skill scaffold --verify step.py             (run its checks and write a receipt next to it)",
         PROGRAM_EXIT_CODES,
     )
-    new.add_argument("name", nargs="?", metavar="WORKFLOW", help="name or number; without one all are listed")
+    new.add_argument("name", nargs="?", metavar="WORKFLOW", help="name or number of a workflow; lists all without one")
     new.add_argument("--workflow", metavar="WORKFLOW", help="the same as an option")
     add_kind(new)
     for name, option in OPTIONS.items():
@@ -43,16 +43,14 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument(
         "--for", action="append", dest="versions", metavar="PKG==V", help="write for this version, for example torch==2.6"
     )
-    new.add_argument("--into", metavar="FILE", help="write it to a file instead of stdout")
-    new.add_argument("--force", action="store_true", help="replace that file")
-    new.add_argument("--json", action="store_true", help="one line of JSON on stdout")
-    check = new.add_argument_group("on the GPU", "run the program's checks in your interpreter, in a process of its own")
-    check.add_argument(
-        "--verify", nargs="?", const="", metavar="FILE", help="verify what is written, or a program that is there"
-    )
-    check.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
-    check.add_argument("--deadline", type=positive, metavar="SECONDS", help=f"kill it after this time (default {_VERIFY})")
-    check.add_argument("--processes", type=count, metavar="N", help="how many (default: as the program says)")
+    new.add_argument("--into", metavar="FILE", help="write the program to this file instead of stdout")
+    new.add_argument("--force", action="store_true", help="overwrite the file of --into")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")
+    check = new.add_argument_group("on the GPU", "run the checks of the program with your interpreter, in a separate process")
+    check.add_argument("--verify", nargs="?", const="", metavar="FILE", help="verify the new program, or this file")
+    check.add_argument("--python", metavar="PATH", help="the interpreter with torch (default: that of the active environment)")
+    check.add_argument("--deadline", type=positive, metavar="SECONDS", help=f"stop the run after this time (default {_VERIFY})")
+    check.add_argument("--processes", type=count, metavar="N", help="number of processes (default: as the program says)")
     new.set_defaults(run=run)
 
 

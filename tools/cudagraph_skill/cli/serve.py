@@ -29,7 +29,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="FOLDER",
         help="offer the tool run_check, which runs code of this folder on the GPU",
     )
-    new.add_argument("--python", metavar="PATH", help="the interpreter that has torch (default: of the active environment)")
+    new.add_argument("--python", metavar="PATH", help="the interpreter with torch (default: that of the active environment)")
     new.set_defaults(run=run, json=False)
 
 
