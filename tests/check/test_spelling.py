@@ -6,7 +6,9 @@ import re
 
 import pytest
 from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check.interpreter.values import Value, const
 from cudagraph_skill.check.library.binding import signature
+from cudagraph_skill.check.library.parameters import SIGNATURES, spelled
 from cudagraph_skill.check.library.torch import ops
 
 SETUP = """\
@@ -119,6 +121,61 @@ def test_an_object_is_used_the_same_however_the_call_is_spelled(by_position: str
     read = findings([by_position])
     assert hazard in {id_ for _, id_, _ in read}
     assert findings([by_keyword]) == read
+
+
+TRANSFORMER = "layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 2).cuda()\n"
+
+
+@pytest.mark.parametrize(
+    ("setup", "by_position", "by_keyword", "hazards"),
+    [
+        (TRANSFORMER, "layers(x, mask, None, True)", "layers(x, mask=mask, is_causal=True)", []),
+        (TRANSFORMER, "layers(x, mask)", "layers(src=x, mask=mask)", ["CG215"]),
+        (
+            "from torch.distributed import all_reduce\n",
+            "all_reduce(x, 0, None, True)",
+            "all_reduce(tensor=x, async_op=True)",
+            ["CG703", "CG704"],
+        ),
+        (
+            "import threading\n",
+            "threading.Thread(None, network, None, (x,)).start()",
+            "threading.Thread(target=network, args=(x,)).start()",
+            ["CG404", "CG408"],
+        ),
+        (
+            "train = nn.RNN(4, 4, 2, 'tanh', True, False, 0.5).cuda().requires_grad_(False)\n",
+            "train(x)",
+            "train(input=x)",
+            ["CG404", "CG610", "CG610"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_operation_reads_the_same(setup: str, by_position: str, by_keyword: str, hazards: list[str]) -> None:
+    read = findings([by_position], SETUP + setup)
+    assert sorted(id_ for _, id_, _ in read) == hazards
+    assert findings([by_keyword], SETUP + setup) == read
+
+
+@pytest.mark.parametrize(
+    "switched_off",
+    ["torch.cuda.amp.autocast(False)", "torch.autocast('cuda', None, False)", "torch.autocast('cuda', enabled=False)"],
+)
+def test_autocast_that_is_off_keeps_no_casts(switched_off: str) -> None:
+    for context, hazards in ((switched_off, []), ("torch.autocast('cuda')", ["CG607"])):
+        program = f"{SETUP}graph = torch.cuda.CUDAGraph()\nwith {context}:\n    network(x)\n    with torch.cuda.graph(graph):\n"
+        report = check_text(f"{program}        y = network(x)\n", "program.py", None, Options())
+        assert [finding.id for finding in report.findings if finding.id == "CG607"] == hazards
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_each_signature_reads_the_same_by_position_and_by_keyword(name: str) -> None:
+    names = signature(SIGNATURES[name]).positional
+    values: list[Value] = [const(place) for place in range(len(names))]
+    named = dict(zip(names, values, strict=True))
+    for count in range(len(names) + 1):
+        given = {key: named[key] for key in names[:count]}
+        assert spelled(name, values[:count], {}) == spelled(name, [], given) == (values[:count], given)
 
 
 @pytest.mark.parametrize("spelling", ["", "stream="])

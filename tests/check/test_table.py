@@ -14,6 +14,7 @@ import operations
 import pytest
 from cudagraph_skill.check import hazards
 from cudagraph_skill.check.library.binding import signature
+from cudagraph_skill.check.library.parameters import SIGNATURES
 from cudagraph_skill.check.library.torch import ops
 
 if TYPE_CHECKING:
@@ -151,3 +152,20 @@ def test_parts_of_a_tuple_have_torchs_names(name: str) -> None:
         return
     made = fields(range(len(row.parts)))
     assert [getattr(made, part) for part in row.parts] == [*range(len(row.parts))]
+
+
+@pytest.mark.parametrize("name", [name for name in SIGNATURES if name.startswith("torch.")])
+def test_what_is_no_operation_has_the_parameters_that_torch_has(name: str) -> None:
+    pytest.importorskip("torch")
+    home, _, last = name.removesuffix(".forward").rpartition(".")
+    try:
+        function = getattr(importlib.import_module(home), last)
+    except ModuleNotFoundError:
+        owner, _, inner = home.rpartition(".")
+        function = getattr(getattr(importlib.import_module(owner), inner), last)
+    function = function.forward if name.endswith(".forward") else function
+    parameters = [word for word in inspect.signature(function).parameters if word != "self"]
+    row = signature(SIGNATURES[name])
+    if parameters != ["args", "kwargs"]:  # recurrent layers: their documentation has them in this order
+        assert list(row.positional) == parameters[: len(row.positional)]
+        assert set(row.keyword_only) <= set(parameters)

@@ -35,10 +35,9 @@ def call_under(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, n
 
 
 def caches(context: Object) -> bool:
-    """Whether an autocast block keeps the casts of weights."""
-    off = [context.kwargs.get(name) for name in ("cache_enabled", "enabled")]
-    off += context.args[2:4]
-    kind = context.args[0] if context.args else context.kwargs.get("device_type")
+    """Tell whether an autocast block keeps the casts of weights."""
+    kind = context.kwargs.get("device_type")
     if isinstance(kind, Host) and kind.value == "cpu":
         return False
-    return not any(isinstance(each, Host) and each.value is False for each in off)
+    switches = [context.kwargs.get(name) for name in ("cache_enabled", "enabled")]
+    return not any(isinstance(switch, Host) and switch.value is False for switch in switches)

@@ -17,6 +17,7 @@ from cudagraph_skill.check.interpreter.values import (
     is_none,
     quoted,
 )
+from cudagraph_skill.check.library.parameters import spelled
 from cudagraph_skill.check.library.torch import distributed, modules
 
 if TYPE_CHECKING:
@@ -58,9 +59,8 @@ def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, n
 def call_inherited(machine: Machine, owner: Instance, base: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call what a user's layer inherits from one of torch's."""
     given = owner.slots.get("__options__")
-    made = Object(
-        base, given.args if isinstance(given, Object) else [], given.kwargs if isinstance(given, Object) else {}, owner.made
-    )
+    options = spelled(base, given.args, given.kwargs) if isinstance(given, Object) else ([], {})
+    made = Object(base, *options, owner.made)
     made.slots = {name: each for name, each in owner.slots.items() if name in {"training", "momentum", "children"}}
     return _layer_result(machine, made, base.rsplit(".", 1)[-1], args, kwargs, node)
 
@@ -157,10 +157,8 @@ def _training(owner: Object) -> bool:
     return not (isinstance(mode, Host) and mode.value is False)
 
 
-def _option(owner: Object, name: str, place: int) -> Value | None:
-    if name in owner.slots:
-        return owner.slots[name]
-    return owner.kwargs.get(name) or (owner.args[place] if place < len(owner.args) else None)
+def _option(owner: Object, name: str) -> Value | None:
+    return owner.slots.get(name) or owner.kwargs.get(name)
 
 
 def _given(found: Value | None) -> bool:
@@ -170,13 +168,16 @@ def _given(found: Value | None) -> bool:
 
 def _mask_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
     """Report that a Transformer stack compares its mask with a causal one, or makes nested tensors of padded batches."""
-    names = {"TransformerEncoder": ("mask", "is_causal", 1), "TransformerDecoder": ("tgt_mask", "tgt_is_causal", 2)}.get(last)
+    names = {"TransformerEncoder": ("mask", "is_causal"), "TransformerDecoder": ("tgt_mask", "tgt_is_causal")}.get(last)
     if names is None:
         return
-    mask = kwargs.get(names[0]) or (args[names[2]] if len(args) > names[2] else None)
-    if _given(mask) and names[1] not in kwargs:
-        machine.report("CG215", node, f"{quoted(node)} compares its mask with a causal one on the host: {names[1]}= is missing")
-    nested, mode = _option(owner, "enable_nested_tensor", 3), owner.slots.get("training")
+    _, kwargs = spelled(f"torch.nn.{last}.forward", args, kwargs)
+    mask, is_causal = names
+    if _given(kwargs.get(mask)) and is_causal not in kwargs:
+        machine.report(
+            "CG215", node, f"{quoted(node)} compares its mask with a causal one on the host: {is_causal}= is missing"
+        )
+    nested, mode = _option(owner, "enable_nested_tensor"), owner.slots.get("training")
     off = isinstance(nested, Host) and nested.value is False
     evaluates = isinstance(mode, Host) and mode.value is False
     if last == "TransformerEncoder" and _given(kwargs.get("src_key_padding_mask")) and evaluates and not off:
@@ -192,7 +193,7 @@ def _layer_hazards(machine: Machine, owner: Object, last: str, args: Args, kwarg
     if last == "GaussianNLLLoss":
         machine.report("CG202", node, f"{quoted(node)} asks on the host whether a variance is negative")
     if last.startswith(("BatchNorm", "SyncBatchNorm", "InstanceNorm")):
-        momentum, tracks = _option(owner, "momentum", 2), _option(owner, "track_running_stats", 4)
+        momentum, tracks = _option(owner, "momentum"), _option(owner, "track_running_stats")
         tracked = not (isinstance(tracks, Host) and tracks.value is False)
         if momentum is not None and is_none(momentum) and _training(owner) and tracked and last.startswith("Batch"):
             machine.report_at(
@@ -202,7 +203,7 @@ def _layer_hazards(machine: Machine, owner: Object, last: str, args: Args, kwarg
                 "CG232", node, f"{quoted(node)} averages over all batches (momentum=None), whose count it reads on the host"
             )
     if last in {"LSTM", "GRU", "RNN"}:
-        dropout, layers = _option(owner, "dropout", 5), _option(owner, "num_layers", 2)
+        dropout, layers = _option(owner, "dropout"), _option(owner, "num_layers")
         drops = isinstance(dropout, Host) and dropout.known and isinstance(dropout.value, (int, float)) and dropout.value > 0
         deep = not isinstance(layers, Host) or not layers.known or (isinstance(layers.value, int) and layers.value > 1)
         frozen = machine.torch.no_grad > 0 or all(each.frozen for _, each in modules.own_tensors(machine, owner))

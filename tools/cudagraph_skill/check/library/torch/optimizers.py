@@ -82,12 +82,7 @@ def optimizer(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast
             _schedule(machine, made)
         return made
     given = args[0] if args else kwargs.get("params", Value())
-    options = {key: each for key, each in kwargs.items() if key != "params"}
-    if len(args) > 1:
-        options.setdefault("lr", args[1])
-    if last == "SGD" and len(args) > 2:
-        options.setdefault("momentum", args[2])
-    give_groups(machine, made, given, options)
+    give_groups(machine, made, given, {key: value for key, value in kwargs.items() if key != "params"})
     return made
 
 
