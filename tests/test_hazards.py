@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STEPS = Steps(read=str, turn=str, ask=str, explain=str)
 MAX_CHARACTERS, MAX_FIX = 1500, 170  # of a section; of a fix, which stands under every finding
-PARTS = ("Severity", "Finds", "Why", "Fix", "Innocent", "Proof")
+PARTS = ("Severity", "Finds", "Why", "Fix", "Not flagged", "Proof")
 SPARED = {"CG505", "CG107"}  # infos that many a script of another hazard has
 FIXTURES = pytest.mark.parametrize(("id_", "path"), programs().items(), ids=programs())
 
@@ -131,7 +131,7 @@ def test_what_is_marked_is_found_and_nothing_else(id_: str, path: Path) -> None:
 
 
 @FIXTURES
-def test_a_program_marks_its_hazard_and_has_as_many_innocent_functions(id_: str, path: Path) -> None:
+def test_a_program_marks_its_hazard_and_has_as_many_functions_that_are_not_flagged(id_: str, path: Path) -> None:
     names = [name.removeprefix("capture_") for name in functions(path)]
     bad, good = (sum(name.startswith(f"{kind}_") for name in names) for kind in ("bad", "good"))
     assert 0 < bad <= good
