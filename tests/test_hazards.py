@@ -32,7 +32,7 @@ FIXTURES = pytest.mark.parametrize(("id_", "path"), programs().items(), ids=prog
 @pytest.fixture(scope="module")
 def written(sections: list[Section]) -> dict[str, Section]:
     """Return the sections of references/hazards.md by id."""
-    return {each.headings[-1].partition(" ")[0]: each for each in sections if load.is_hazard(each)}
+    return {section.headings[-1].partition(" ")[0]: section for section in sections if load.is_hazard(section)}
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +44,21 @@ def evidence() -> dict[str, dict[str, Any]]:
 
 def _in_code() -> set[str]:
     """Return the ids that occur as strings in the check's code: those that it can report."""
-    found = set()
+    ids = set()
     for path in (ROOT / "tools/cudagraph_skill/check").rglob("*.py"):
         strings = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
-        found |= {text for text in strings if isinstance(text, str) and re.fullmatch(r"CG\d{3}", text)}
-    return found
+        ids |= {text for text in strings if isinstance(text, str) and re.fullmatch(r"CG\d{3}", text)}
+    return ids
 
 
 @cache
 def _marks(path: Path) -> frozenset[tuple[int, str]]:
     """Return the lines of a program that are marked `# CG201`, with the ids of the mark."""
-    found = set()
+    marks = set()
     for number, line in enumerate(path.read_text().splitlines(), 1):
         comment = re.search(r"# (CG\d{3}(?: CG\d{3})*)$", line)
-        found |= {(number, id_) for id_ in (comment[1].split() if comment else ())}
-    return frozenset(found)
+        marks |= {(number, id_) for id_ in (comment[1].split() if comment else ())}
+    return frozenset(marks)
 
 
 def _found(target: str) -> list[Finding]:
@@ -74,39 +74,39 @@ def test_references_programs_and_code_have_the_same_hazards(written: dict[str, S
 
 
 def test_ids_are_unique_and_in_order(sections: list[Section]) -> None:
-    ids = [each.headings[-1].partition(" ")[0] for each in sections if load.is_hazard(each)]
+    ids = [section.headings[-1].partition(" ")[0] for section in sections if load.is_hazard(section)]
     assert ids == sorted(set(ids))
 
 
 def test_a_heading_is_an_id_and_a_name_that_no_other_has(written: dict[str, Section]) -> None:
-    names = [each.headings[-1] for each in written.values()]
+    names = [section.headings[-1] for section in written.values()]
     assert [name for name in names if not re.fullmatch(r"CG\d{3} [a-z0-9]+(-[a-z0-9]+)*", name)] == []
     assert len({name.partition(" ")[2] for name in names}) == len(names)
 
 
 def test_sections_have_the_parts_of_the_form_in_order(written: dict[str, Section]) -> None:
     wrong = {}
-    for id_, each in written.items():
-        parts = [part for part in re.findall(r"^- \*\*(\w[\w ]*)\*\*", each.text, re.MULTILINE) if part in PARTS]
+    for id_, section in written.items():
+        parts = [part for part in re.findall(r"^- \*\*(\w[\w ]*)\*\*", section.text, re.MULTILINE) if part in PARTS]
         if parts != list(PARTS):
             wrong[id_] = parts
     assert wrong == {}
     assert [
-        id_ for id_, each in written.items() if not re.search(r"^- \*\*Severity\*\* (error|warning|info)\b", each.text)
+        id_ for id_, section in written.items() if not re.search(r"^- \*\*Severity\*\* (error|warning|info)\b", section.text)
     ] == []
 
 
 def test_sections_and_fixes_are_short(written: dict[str, Section]) -> None:
-    assert [(id_, len(each.text)) for id_, each in written.items() if len(each.text) > MAX_CHARACTERS] == []
+    assert [(id_, len(section.text)) for id_, section in written.items() if len(section.text) > MAX_CHARACTERS] == []
     assert [(id_, len(hazard(id_).fix)) for id_ in written if len(hazard(id_).fix) > MAX_FIX] == []
 
 
 def test_the_proof_of_a_section_is_its_program(written: dict[str, Section]) -> None:
     wrong = {}
-    for id_, each in written.items():
-        number, _, name = each.headings[-1].lower().partition(" ")
+    for id_, section in written.items():
+        number, _, name = section.headings[-1].lower().partition(" ")
         wanted = f"`tests/hazards/{number}_{name.replace('-', '_')}.py`"
-        proof = each.text.partition("- **Proof**")[2]
+        proof = section.text.partition("- **Proof**")[2]
         if wanted not in proof or not (ROOT / wanted.strip("`")).is_file():
             wrong[id_] = wanted
     assert wrong == {}
@@ -115,16 +115,18 @@ def test_the_proof_of_a_section_is_its_program(written: dict[str, Section]) -> N
 @FIXTURES
 def test_what_is_marked_is_found_and_nothing_else(id_: str, path: Path) -> None:
     names = functions(path)
-    found = {
-        (each.line, each.id)
+    reported = {
+        (finding.line, finding.id)
         for name in names
         if not name.startswith("capture_")
-        for each in _found(f"{path}:{name}")
-        if each.id == id_ or hazard(each.id).severity != "info"
+        for finding in _found(f"{path}:{name}")
+        if finding.id == id_ or hazard(finding.id).severity != "info"
     }
     if any(name.startswith("capture_") for name in names):
-        found |= {(each.line, each.id) for each in _found(str(path)) if each.id == id_ or each.id not in SPARED}
-    assert {"found, not marked": sorted(found - _marks(path)), "marked, not found": sorted(_marks(path) - found)} == {
+        reported |= {
+            (finding.line, finding.id) for finding in _found(str(path)) if finding.id == id_ or finding.id not in SPARED
+        }
+    assert {"found, not marked": sorted(reported - _marks(path)), "marked, not found": sorted(_marks(path) - reported)} == {
         "found, not marked": [],
         "marked, not found": [],
     }
@@ -152,12 +154,12 @@ def test_no_evidence_names_a_place_of_the_machine_it_ran_on() -> None:
 
 
 def test_each_hazard_is_explained_by_its_id_and_its_name(sections: list[Section], written: dict[str, Section]) -> None:
-    for id_, each in written.items():
-        name = each.headings[-1].partition(" ")[2]
-        for called in (id_, id_.lower(), f"{id_.lower()}-{name}", each.headings[-1]):
-            assert lookup.explain(sections, called, STEPS) == [each]
-        found = lookup.explain(sections, name, STEPS)
-        assert each in found
+    for id_, section in written.items():
+        name = section.headings[-1].partition(" ")[2]
+        for called in (id_, id_.lower(), f"{id_.lower()}-{name}", section.headings[-1]):
+            assert lookup.explain(sections, called, STEPS) == [section]
+        explained = lookup.explain(sections, name, STEPS)
+        assert section in explained
 
 
 @pytest.mark.parametrize(
@@ -165,20 +167,20 @@ def test_each_hazard_is_explained_by_its_id_and_its_name(sections: list[Section]
     [("CG2011", "CG201"), ("CG299", "CG2"), ("device-value-raed", "device-value-read"), ("cg201-device", "CG201")],
 )
 def test_a_name_that_is_nearly_right_is_told(typed: str, near: str, sections: list[Section]) -> None:
-    found = lookup.explain(sections, typed, STEPS)
-    assert isinstance(found, lookup.Missing)
-    assert f"there is no error, cause or hazard `{typed}`; nearest: " in found
-    assert near in found
+    answer = lookup.explain(sections, typed, STEPS)
+    assert isinstance(answer, lookup.Missing)
+    assert f"there is no error, cause or hazard `{typed}`; nearest: " in answer
+    assert near in answer
 
 
 def test_search_finds_a_hazard_by_its_id_its_name_and_its_questions(index: Index, written: dict[str, Section]) -> None:
     wrong, elsewhere = [], []
-    for id_, each in written.items():
-        for asked in (id_, each.headings[-1]):
+    for id_, section in written.items():
+        for asked in (id_, section.headings[-1]):
             hits = index.search(asked, limit=1).hits
-            wrong += [] if hits and hits[0].section == each else [asked]
-        for question in each.asks[:1]:
+            wrong += [] if hits and hits[0].section == section else [asked]
+        for question in section.asks[:1]:
             hits = index.search(question, limit=3).hits
-            elsewhere += [] if each in [hit.section for hit in hits] else [question]
+            elsewhere += [] if section in [hit.section for hit in hits] else [question]
     assert wrong == []
     assert len(elsewhere) <= len(written) // 20, elsewhere  # a question may be an error's own text, which has entries too

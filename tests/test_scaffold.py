@@ -81,16 +81,16 @@ def _every(most: int = len(Options._fields)) -> list[Options]:
 
 def test_every_workflow_of_skill_md_has_programs_under_its_number() -> None:
     headings = re.findall(r"^## Workflow (\d): ", (ROOT / "SKILL.md").read_text(), re.MULTILINE)
-    assert [str(each.number) for each in WORKFLOWS.values()] == headings
-    assert set(Counter(each.workflow for each in OFFERED)) == set(WORKFLOWS)
+    assert [str(workflow.number) for workflow in WORKFLOWS.values()] == headings
+    assert set(Counter(options.workflow for options in OFFERED)) == set(WORKFLOWS)
 
 
 def test_every_option_is_offered_somewhere() -> None:
-    assert {name for each in OFFERED for name, value in each._asdict().items() if value} == set(Options._fields)
+    assert {name for options in OFFERED for name, value in options._asdict().items() if value} == set(Options._fields)
 
 
 def test_every_template_is_used_by_some_program_or_template() -> None:
-    used = {render.template(each) for each in OFFERED}
+    used = {render.template(options) for options in OFFERED}
     for path in TEMPLATES.iterdir():
         used |= set(re.findall(r'include "([\w.]+)"', path.read_text()))
     assert used == {path.name for path in TEMPLATES.iterdir()}
@@ -113,7 +113,7 @@ def test_what_is_refused_names_a_reason_and_the_nearest_that_is_offered(most: in
 
 
 def test_every_rule_refuses_something_that_no_other_rule_does_first() -> None:
-    first = {next((rule.reason for rule in rules.RULES if rule.clash(each)), "") for each in _every()}
+    first = {next((rule.reason for rule in rules.RULES if rule.clash(options)), "") for options in _every()}
     assert {rule.reason for rule in rules.RULES} <= first
 
 
@@ -151,7 +151,9 @@ def test_programs_have_what_the_verifier_calls_and_say_what_is_the_users(written
 def test_programs_are_clean_in_our_own_check(written: list[Path]) -> None:
     report = check.check_paths([str(path) for path in written], Settings())
     serious = [
-        f"{Path(each.path).name}:{each.line} {each.id}" for each in report.findings if hazard(each.id).severity != "info"
+        f"{Path(finding.path).name}:{finding.line} {finding.id}"
+        for finding in report.findings
+        if hazard(finding.id).severity != "info"
     ]
     assert serious == []
     unread = [note for note in report.notes if "read in part" not in note]  # a program runs its checks, token by token some
@@ -227,10 +229,10 @@ def test_names_that_programs_use_exist_in_torch(written: list[Path]) -> None:
 
 def test_what_changed_between_releases_changes_the_program() -> None:
     fsdp, rng = Options("manual", training=True, fsdp=True), Options("manual", training=True, rng=True)
-    old, new = (render.program(fsdp, versions.choose([f"torch=={each}"], {})) for each in ("2.5", "2.6"))
+    old, new = (render.program(fsdp, versions.choose([f"torch=={release}"], {})) for release in ("2.5", "2.6"))
     assert "from torch.distributed._composable.fsdp import FSDPModule, fully_shard" in old
     assert "from torch.distributed.fsdp import FSDPModule, fully_shard" in new
-    registers, finds = (render.program(rng, versions.choose([f"torch=={each}"], {})) for each in ("2.13", "2.14"))
+    registers, finds = (render.program(rng, versions.choose([f"torch=={release}"], {})) for release in ("2.13", "2.14"))
     assert "self.graph.register_generator_state(training.generator)" in registers
     assert "register_generator_state" not in finds
 
@@ -314,8 +316,8 @@ def _interpreter(folder: Path, prints: str) -> str:
 
 
 def test_releases_are_read_from_the_interpreter_without_importing_them(tmp_path: Path) -> None:
-    found = versions.installed(sys.executable)
-    assert found.get("torch", "") == (version("torch") if find_spec("torch") else "")
+    packages = versions.installed(sys.executable)
+    assert packages.get("torch", "") == (version("torch") if find_spec("torch") else "")
     (tmp_path / "json.py").write_text("raise SystemExit('a module of the user')")
     done = subprocess.run(
         [sys.executable, "-c", f"from cudagraph_skill.scaffold import versions; print(versions.installed({sys.executable!r}))"],
@@ -460,7 +462,7 @@ def test_a_file_is_written_whole_and_only_replaced_when_asked(tmp_path: Path) ->
     programs.save("two\n", str(tmp_path / "link.py"), force=True)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two\n", 0o640)
     assert (tmp_path / "link.py").is_symlink()
-    assert {each.name for each in tmp_path.iterdir()} == {"step.py", "link.py"}
+    assert {path.name for path in tmp_path.iterdir()} == {"step.py", "link.py"}
 
 
 @pytest.mark.parametrize(
@@ -497,9 +499,9 @@ def test_nothing_but_files_is_replaced(tmp_path: Path) -> None:
     import os
 
     os.mkfifo(tmp_path / "pipe.py")
-    for each in (tmp_path / "pipe.py", Path("/dev/null"), tmp_path):
+    for target in (tmp_path / "pipe.py", Path("/dev/null"), tmp_path):
         with pytest.raises(SkillError):
-            programs.writable(str(each), force=True)
+            programs.writable(str(target), force=True)
 
 
 @pytest.mark.parametrize("file", ['a"""b.py', "a\nb.py", "a\\b.py", "x" * 200 + ".py", "«a».py", "a b.py"])
@@ -510,9 +512,9 @@ def test_no_name_of_a_file_breaks_the_program(file: str) -> None:
 
 
 def test_a_program_says_how_many_processes_it_is_for() -> None:
-    for each in OFFERED:
-        text = render.program(each, NEWEST)
-        assert programs.processes(text) == (2 if each.ddp or each.fsdp else 1), each
+    for options in OFFERED:
+        text = render.program(options, NEWEST)
+        assert programs.processes(text) == (2 if options.ddp or options.fsdp else 1), options
     assert programs.processes("torchrun --nproc-per-node 4 train.py\ndist.init_process_group()") == 4
     assert programs.processes("dist.init_process_group()") == 2
 

@@ -113,11 +113,11 @@ def test_versions_come_from_the_interpreter_and_from_for(skill: Skill, tmp_path:
 def test_without_a_workflow_all_are_listed(skill: Skill) -> None:
     code, out, err = skill("scaffold")
     assert (code, err) == (0, "")
-    assert all(f"{each.number}  {name} " in out for name, each in WORKFLOWS.items())
+    assert all(f"{workflow.number}  {name} " in out for name, workflow in WORKFLOWS.items())
     assert all(f"--{name} " in out for name in Options._fields[1:])
     assert out.splitlines()[-1] == "next: skill recommend"
     data = json.loads(skill("scaffold", "--json")[1])
-    assert [each["name"] for each in data["workflows"]] == list(WORKFLOWS)
+    assert [workflow["name"] for workflow in data["workflows"]] == list(WORKFLOWS)
     assert set(data["options"]) == set(Options._fields[1:])
 
 
@@ -214,7 +214,7 @@ def test_misuse_is_one_sentence_and_exit_2(arguments: list[str], says: str, skil
     assert (code, out) == (2, "")
     assert says in err
     assert err.count("\n") == 1
-    assert sorted(each.name for each in Path().iterdir()) == ["mine.py", "mine.receipt.json", "mine.txt"]
+    assert sorted(path.name for path in Path().iterdir()) == ["mine.py", "mine.receipt.json", "mine.txt"]
     assert Path("mine.py").read_text() == "x = 1\n"
     code, out, _ = skill("scaffold", *arguments, "--json")
     assert code == 2
@@ -295,7 +295,7 @@ def test_what_was_shown_is_told_where_the_receipt_cannot_be_kept(skill: Skill, v
 
 
 @pytest.mark.parametrize(
-    ("said", "given", "again"),
+    ("sentence", "given", "again"),
     [
         ("there is no GPU here", [], ""),
         ("python3 has no torch: name another with `--python`", [], " --python PYTHON"),
@@ -303,12 +303,12 @@ def test_what_was_shown_is_told_where_the_receipt_cannot_be_kept(skill: Skill, v
     ],
 )
 def test_what_the_machine_lacks_is_exit_3_and_the_file_stays(
-    said: str, given: list[str], again: str, skill: Skill, verified: dict[str, Any]
+    sentence: str, given: list[str], again: str, skill: Skill, verified: dict[str, Any]
 ) -> None:
-    verified["found"] = SkillError(said, 3)
+    verified["found"] = SkillError(sentence, 3)
     code, out, err = skill("scaffold", "7", "--training", *FOR, "--into", "step.py", "--verify", *given)
     assert (code, out) == (3, "")
-    assert err.splitlines()[-1] == f"{said}; step.py is written, next: skill scaffold --verify step.py{again}"
+    assert err.splitlines()[-1] == f"{sentence}; step.py is written, next: skill scaffold --verify step.py{again}"
     assert Path("step.py").is_file()
     verified["found"] = {}
     assert skill("scaffold", "--verify", "step.py")[0] == 0
@@ -335,8 +335,8 @@ def test_a_machine_without_a_gpu_is_one_sentence_and_exit_3(skill: Skill, monkey
 
 
 def test_a_timing_of_an_odd_form_is_left_out() -> None:
-    found = _receipt(Path("a.py"), report={"timing": {"eager": "fast", "graph": [0, 0, 0]}}, cause="", fallback="", log="")
-    assert "timing    graph 0 us" in output.text(found, "none")
+    made = _receipt(Path("a.py"), report={"timing": {"eager": "fast", "graph": [0, 0, 0]}}, cause="", fallback="", log="")
+    assert "timing    graph 0 us" in output.text(made, "none")
 
 
 # Recommendations ------------------------------------------------------------------------------------------------------

@@ -272,10 +272,10 @@ def test_a_folder_that_is_not_there_cannot_be_allowed(tmp_path: Path) -> None:
 @needs_torch
 def test_a_machine_without_a_gpu_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(STEP)
-    said: list[str] = []
+    messages: list[str] = []
 
     async def told(_: float, __: float | None, message: str | None) -> None:
-        said.append(message or "")
+        messages.append(message or "")
 
     async def ask(client: Any) -> Any:
         return await client.call_tool("run_check", {"path": "train.py:step", "shapes": ["4"]}, progress_callback=told)
@@ -283,7 +283,7 @@ def test_a_machine_without_a_gpu_is_one_sentence(tmp_path: Path) -> None:
     result = _ask(ask, _running(tmp_path))
     assert result.is_error
     assert re.search("GPU|CUDA", result.content[0].text)
-    assert said[0].startswith("importing torch in ")
+    assert messages[0].startswith("importing torch in ")
 
 
 def test_an_interpreter_that_is_none_is_told_in_words_of_the_server(tmp_path: Path) -> None:
@@ -312,24 +312,24 @@ def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tmp_path: Path
     note = tmp_path / "pid"
     (tmp_path / "hang.py").write_text(HANG.format(note=str(note)))
     (tmp_path / "bad.py").write_text("raise ValueError('no')\n")
-    said: list[str] = []
+    messages: list[str] = []
 
     async def told(_: float, __: float | None, message: str | None) -> None:
-        said.append(message or "")
+        messages.append(message or "")
 
     async def ask(client: Any) -> Any:
         hanging = asyncio.create_task(client.call_tool("run_check", {"path": "hang.py", "function": "step"}))
         while not (note.exists() and note.read_text()):
             await asyncio.sleep(0.05)
         second = asyncio.create_task(client.call_tool("run_check", {"path": "bad.py:step"}, progress_callback=told))
-        while not said:
+        while not messages:
             await asyncio.sleep(0.05)
         hanging.cancel()
         return await second
 
     result = _ask(ask, _running(tmp_path, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1"))
     assert result.structured_content["verdict"] == "error_in_eager"
-    assert said[0] == "another capture is running on the GPU: waiting for it"
+    assert messages[0] == "another capture is running on the GPU: waiting for it"
     assert not Path("/proc", note.read_text()).exists()
 
 

@@ -39,7 +39,7 @@ def _arguments(call: str) -> dict[str, Any]:
     """Return the arguments of the call that ends an answer."""
     parsed = ast.parse(call.replace("=true", "=True"), mode="eval").body
     assert isinstance(parsed, ast.Call)
-    return {str(each.arg): ast.literal_eval(each.value) for each in parsed.keywords}
+    return {str(argument.arg): ast.literal_eval(argument.value) for argument in parsed.keywords}
 
 
 def _verified(file: Path, **given: Any) -> receipt.Receipt:
@@ -112,11 +112,11 @@ def test_every_option_of_the_programs_is_an_argument() -> None:
 def test_misuse_is_one_sentence_in_words_of_the_tool(arguments: dict[str, Any], says: str) -> None:
     result = _scaffold(**arguments)
     assert result.is_error
-    (said,) = result.content
-    assert says in said.text
-    assert "\n" not in said.text
-    assert "skill scaffold" not in said.text
-    assert "http" not in said.text
+    (content,) = result.content
+    assert says in content.text
+    assert "\n" not in content.text
+    assert "skill scaffold" not in content.text
+    assert "http" not in content.text
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_sentences_of_the_command_are_told_in_words_of_the_tools(of_the_command:
 
 def test_the_nearest_keeps_what_was_asked_beside_the_options(tmp_path: Path) -> None:
     asked = {"workflow": "manual", "ddp": True, "versions": "torch==2.6", "path": "new.py"}
-    said = _scaffold(tmp_path, **asked).content[0].text
+    text = _scaffold(tmp_path, **asked).content[0].text
     call = 'scaffold(workflow="manual", versions=["torch==2.6"], path="new.py")'
-    assert said.endswith(f"nearest: `{call}`")
+    assert text.endswith(f"nearest: `{call}`")
     assert not _scaffold(tmp_path, **_arguments(call)).is_error
     assert (tmp_path / "new.py").is_file()
 
@@ -217,18 +217,19 @@ def test_with_a_folder_the_next_call_writes_the_same_program(tmp_path: Path) -> 
 
 
 def test_the_folder_itself_is_no_file(tmp_path: Path) -> None:
-    said = _scaffold(tmp_path, **STEP, path=str(tmp_path)).content[0].text
-    assert f'a file is needed, for example `path="{tmp_path}/step.py"`' in said
+    text = _scaffold(tmp_path, **STEP, path=str(tmp_path)).content[0].text
+    assert f'a file is needed, for example `path="{tmp_path}/step.py"`' in text
 
 
 def test_what_a_recommendation_says_is_in_words_of_the_tools() -> None:
     for arguments in ({}, {"fp8": True, "fsdp": True, "amp": "fp16", "shapes": "dynamic", "control": True}):
         result = _ask(lambda client, arguments=arguments: client.call_tool("recommend", arguments))
         data = result.structured_content
-        for said in (result.content[0].text, *data["notes"], *(each["option"] for each in data["questions"])):
-            assert " --" not in f" {said}"
+        for sentence in (result.content[0].text, *data["notes"], *(question["option"] for question in data["questions"])):
+            assert " --" not in f" {sentence}"
     assert "shapes" in {
-        each["option"] for each in _ask(lambda client: client.call_tool("recommend", {})).structured_content["questions"]
+        question["option"]
+        for question in _ask(lambda client: client.call_tool("recommend", {})).structured_content["questions"]
     }
 
 
@@ -237,9 +238,9 @@ def test_a_crash_is_told_and_in_the_thread_of_a_verification_too(tmp_path: Path,
         raise MemoryError("too\nmuch")
 
     monkeypatch.setattr(receipt, "verify", broken)
-    said = _scaffold(tmp_path, **STEP, path="step.py", verify=True).content[0].text
-    assert "scaffold: the server broke off (MemoryError: too), which is a fault of its own" in said
-    assert "\n" not in said
+    text = _scaffold(tmp_path, **STEP, path="step.py", verify=True).content[0].text
+    assert "scaffold: the server broke off (MemoryError: too), which is a fault of its own" in text
+    assert "\n" not in text
 
 
 def test_it_writes_where_a_folder_is_allowed_and_replaces_when_asked(tmp_path: Path) -> None:
@@ -274,22 +275,22 @@ def test_it_writes_and_runs_nowhere_else_through_links_neither(tmp_path: Path) -
 
 def test_it_verifies_what_it_wrote_and_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receipt, "verify", _verified)
-    said: list[str] = []
+    messages: list[str] = []
 
     async def told(_: float, __: float | None, message: str | None) -> None:
-        said.append(message or "")
+        messages.append(message or "")
 
     async def ask(client: Any) -> Any:
         return await client.call_tool("scaffold", {**STEP, "path": "step.py", "verify": True}, progress_callback=told)
 
     result = _ask(ask, tmp_path)
     assert not result.is_error, result.content[0].text
-    found = result.structured_content["verified"]
-    assert (found["verdict"], found["command"]) == ("ok", "skill scaffold --workflow manual --training --for torch==2.11")
-    assert Path(found["receipt"]) == tmp_path / "step.receipt.json"
-    assert result.structured_content["next"] == found["next"]
+    verified = result.structured_content["verified"]
+    assert (verified["verdict"], verified["command"]) == ("ok", "skill scaffold --workflow manual --training --for torch==2.11")
+    assert Path(verified["receipt"]) == tmp_path / "step.receipt.json"
+    assert result.structured_content["next"] == verified["next"]
     assert "verified: " in result.content[0].text
-    assert said == [f"{tmp_path}/step.py: parity"]
+    assert messages == [f"{tmp_path}/step.py: parity"]
     result = _scaffold(tmp_path, path="step.py", verify=True)
     assert result.structured_content["verified"]["command"] == ""
     assert result.structured_content["workflow"] == ""
@@ -313,10 +314,10 @@ def test_cancelling_ends_a_verification_and_the_next_has_its_turn(tmp_path: Path
         return _verified(file, **given)
 
     monkeypatch.setattr(receipt, "verify", verify)
-    said: list[str] = []
+    messages: list[str] = []
 
     async def told(_: float, __: float | None, message: str | None) -> None:
-        said.append(message or "")
+        messages.append(message or "")
 
     async def ask(client: Any) -> Any:
         for name in ("hang.py", "step.py"):
@@ -326,11 +327,11 @@ def test_cancelling_ends_a_verification_and_the_next_has_its_turn(tmp_path: Path
             await asyncio.sleep(0.01)
         arguments = {"path": "step.py", "verify": True}
         second = asyncio.create_task(client.call_tool("scaffold", arguments, progress_callback=told))
-        while not said:
+        while not messages:
             await asyncio.sleep(0.01)
         hanging.cancel()
         return await second
 
     assert not _ask(ask, tmp_path).is_error
-    assert said[0] == "another capture is running on the GPU: waiting for it"
-    assert [each.name for each in began] == ["hang.py", "step.py"]
+    assert messages[0] == "another capture is running on the GPU: waiting for it"
+    assert [path.name for path in began] == ["hang.py", "step.py"]

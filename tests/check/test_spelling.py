@@ -39,7 +39,7 @@ def findings(lines: list[str], setup: str = SETUP) -> list[tuple[int, str, str]]
     report = check_text(text, "program.py", None, Options())
     assert report.notes == []
     assert report.regions
-    return sorted((each.line, each.id, re.sub(r"`[^`]*`", "", each.message)) for each in report.findings)
+    return sorted((finding.line, finding.id, re.sub(r"`[^`]*`", "", finding.message)) for finding in report.findings)
 
 
 @pytest.mark.parametrize(

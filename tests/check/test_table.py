@@ -56,7 +56,11 @@ def schemas() -> dict[str, list[list[str]]]:
 def documented(function: Any) -> Iterator[list[str]]:
     """Yield the parameters that a signature or the first lines of a documentation name."""
     with contextlib.suppress(TypeError, ValueError):
-        yield [name for name, each in inspect.signature(function).parameters.items() if each.kind is not each.VAR_KEYWORD]
+        yield [
+            name
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
     for line in re.findall(r"\w+\(([^()]*(?:\([^()]*\)[^()]*)*)\) *->", inspect.getdoc(function) or ""):
         yield [part.partition("=")[0].partition(":")[0].strip(" *\\") for part in line.split(",")]
 
