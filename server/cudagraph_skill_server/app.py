@@ -203,11 +203,11 @@ def search(
     Use it for API details, errors, wrong results, missing speedup, versions and settings. Not for other subjects.
     """
     try:
-        found = _index(context).search(question, limit, page, max_tokens)
+        answer = _index(context).search(question, limit, page, max_tokens)
     except SkillError as error:
         raise ToolError(str(error)) from None
     steps = STEPS._replace(turn=lambda number: f"search(question=…, limit={limit}, page={number})")
-    step = answers.next_step(found, page, steps) if found.hits else ""
+    step = answers.next_step(answer, page, steps) if answer.hits else ""
     data = Found(
         results=[
             Passage(
@@ -217,12 +217,12 @@ def search(
                 text=hit.passage,
                 score=hit.score,
             )
-            for hit in found.hits
+            for hit in answer.hits
         ],
-        nearest=[answers.where(section) for section in found.nearest],
+        nearest=[answers.where(section) for section in answer.nearest],
         next=step,
     )
-    text = answers.answer(found, page, steps) if found.hits else answers.nothing_found(found, question, steps)
+    text = answers.answer(answer, page, steps) if answer.hits else answers.nothing_found(answer, question, steps)
     return _result(text, data)
 
 
@@ -231,12 +231,12 @@ def read(
     ref: Annotated[str, Field(description="`path#heading` or `path:line` of a search result, or a path for its headings.")],
 ) -> Annotated[CallToolResult, Parts]:
     """Read one section of the skill in full, or list the headings of a file."""
-    found = lookup.find(_index(context).sections(), ref, STEPS)
-    if isinstance(found, lookup.Missing):
-        raise ToolError(str(found))
-    whole = len(found) == 1
-    text = answers.section(found[0]) if whole else answers.contents(found, STEPS)
-    return _result(text, Parts(sections=[_part(section, whole) for section in found]))
+    reading = lookup.find(_index(context).sections(), ref, STEPS)
+    if isinstance(reading, lookup.Missing):
+        raise ToolError(str(reading))
+    whole = len(reading) == 1
+    text = answers.section(reading[0]) if whole else answers.contents(reading, STEPS)
+    return _result(text, Parts(sections=[_part(section, whole) for section in reading]))
 
 
 def errors(
@@ -248,12 +248,12 @@ def errors(
     CUDA-graph problem; do not force one then.
     """
     try:
-        found = diagnose(decoded(log.encode("utf-8", "surrogateescape")), _table())
+        verdict = diagnose(decoded(log.encode("utf-8", "surrogateescape")), _table())
     except SkillError as error:
         raise ToolError(str(error)) from None
-    data = json.loads(diagnosed.verdict_json(found, STEPS))
+    data = json.loads(diagnosed.verdict_json(verdict, STEPS))
     ask_again = f'{diagnosed.NOT_OURS}. {diagnosed.ASK_AGAIN}: errors(log="with CUDA graphs: WHAT HAPPENED")'
-    text = diagnosed.verdict(found, STEPS, log) if found.diagnoses else ask_again
+    text = diagnosed.verdict(verdict, STEPS, log) if verdict.diagnoses else ask_again
     return _result(text, Diagnoses(**data))
 
 
@@ -266,12 +266,12 @@ def explain(
 ) -> Annotated[CallToolResult, Parts]:
     """Read what is known about one error, cause or hazard: who raises it, its causes, what tells them apart, fixes, proof."""
     try:
-        found = lookup.explain(_index(context).sections(), str(name), STEPS)
+        reading = lookup.explain(_index(context).sections(), str(name), STEPS)
     except SkillError as error:
         raise ToolError(str(error)) from None
-    if isinstance(found, lookup.Missing):
-        raise ToolError(str(found))
-    return _result(answers.section(found[0]), Parts(sections=[_part(found[0], whole=True)]))
+    if isinstance(reading, lookup.Missing):
+        raise ToolError(str(reading))
+    return _result(answers.section(reading[0]), Parts(sections=[_part(reading[0], whole=True)]))
 
 
 def check(
@@ -339,11 +339,11 @@ def recommend(  # noqa: PLR0913, PLR0917 - arguments of a tool
         busy,
     )
     try:
-        found = verifying.recommended(recommended(answers))
+        advice = verifying.recommended(recommended(answers))
     except SkillError as error:
         raise ToolError(in_arguments(str(error))) from None
-    data = Recommended(**output.recommendation_data(found, verifying.spelled))
-    return _result(output.recommendation(found, verifying.spelled), data)
+    data = Recommended(**output.recommendation_data(advice, verifying.spelled))
+    return _result(output.recommendation(advice, verifying.spelled), data)
 
 
 _PASTED = "<source>"
@@ -407,7 +407,7 @@ class _Server(MCPServer[dict[str, Any]]):
 
 
 def _refuse_unknown(name: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    unknown = next((each for each in arguments if each not in known), None)
+    unknown = next((argument for argument in arguments if argument not in known), None)
     if unknown is None:
         return
     near = get_close_matches(unknown, known, 1)
@@ -417,24 +417,24 @@ def _refuse_unknown(name: str, arguments: Mapping[str, Any], known: Mapping[str,
 
 def _misfit(error: ValidationError, arguments: Mapping[str, Any], required: Sequence[str]) -> str:
     """Arguments that are not what they should be, each with all that it may be."""
-    said: dict[str, list[str]] = {}
-    for each in error.errors(include_url=False):
-        said.setdefault(str(each["loc"][0]), []).append(each["msg"].removeprefix("Input should be "))
+    problems: dict[str, list[str]] = {}
+    for problem in error.errors(include_url=False):
+        problems.setdefault(str(problem["loc"][0]), []).append(problem["msg"].removeprefix("Input should be "))
     return "; ".join(
         f"{name}={shortened(literal(arguments[name]))} should be {' or '.join(dict.fromkeys(needs))}"
         f"{'' if name in required else ', or left out'}"
         if name in arguments
         else f"{name} is missing: give it"
-        for name, needs in said.items()
+        for name, needs in problems.items()
     )
 
 
 def _crash(error: BaseException | None) -> str:
     while isinstance(error, BaseExceptionGroup):  # of a task group: what came first
         error = error.exceptions[0]
-    said = printable(str(error).partition("\n")[0])[:200]
+    reason = printable(str(error).partition("\n")[0])[:200]
     return (
-        f"the server broke off ({type(error).__name__}{': ' * bool(said)}{said}), which is a fault of its own: "
+        f"the server broke off ({type(error).__name__}{': ' * bool(reason)}{reason}), which is a fault of its own: "
         "report it with the traceback on its stderr, and go on without this call"
     )
 

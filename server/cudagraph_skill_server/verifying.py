@@ -139,10 +139,12 @@ class Programs:
         try:
             text, data, command = await anyio.to_thread.run_sync(self._written, asked)
             if verify:
-                said, file = Progress(context), Path(data.path)
-                found = await self._captures.in_turn(context, lambda stop: self._verified(file, command, deadline, said, stop))
-                text = "\n".join([*data.notes, found[0]])
-                data = data.model_copy(update={"verified": found[1], "next": found[1].next})
+                progress, file = Progress(context), Path(data.path)
+                made = await self._captures.in_turn(
+                    context, lambda stop: self._verified(file, command, deadline, progress, stop)
+                )
+                text = "\n".join([*data.notes, made[0]])
+                data = data.model_copy(update={"verified": made[1], "next": made[1].next})
         except SkillError as error:
             raise ToolError(in_arguments(str(error), asked.beside())) from None
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
@@ -184,37 +186,37 @@ class Programs:
         Raises:
             SkillError: it lies elsewhere, or no folder is allowed.
         """
-        inside = [each for each in self._captures.places(path) if self._captures.folder_of(each)]
+        inside = [candidate for candidate in self._captures.places(path) if self._captures.folder_of(candidate)]
         if not inside:
             allowed = ", ".join(self._captures.allowed) or "no folder"
             raise SkillError(
                 f"{path} may not be written or run: this server does that in {allowed} (`skill serve --allow FOLDER` adds one)"
             )
         if is_new:
-            return next((each for each in inside if Path(each).parent.is_dir()), inside[0])
-        return next((each for each in inside if Path(each).is_file()), inside[0])
+            return next((candidate for candidate in inside if Path(candidate).parent.is_dir()), inside[0])
+        return next((candidate for candidate in inside if Path(candidate).is_file()), inside[0])
 
     def _verified(
-        self, file: Path, command: str, deadline: float, said: Progress, stop: threading.Event
+        self, file: Path, command: str, deadline: float, progress: Progress, stop: threading.Event
     ) -> tuple[str, Verified]:
-        found = receipt.verify(
+        made = receipt.verify(
             file,
             python=self._captures.python or interpreter.environment_python(),
             deadline=deadline,
             processes=programs.processes(receipt.program_text(file)),
             command=command,
-            on_progress=said.say,
+            on_progress=progress.say,
             cancelled=stop.is_set,
         )
-        kept = _kept(found, file)
-        step = output.next_step(found, self._steps)
-        return output.text(found, step, kept), Verified(**output.data(found, step, kept))
+        kept = _kept(made, file)
+        step = output.next_step(made, self._steps)
+        return output.text(made, step, kept), Verified(**output.data(made, step, kept))
 
 
-def _kept(found: Receipt, path: Path) -> str:
+def _kept(made: Receipt, path: Path) -> str:
     """Where the receipt was written, "" where it could not be: what was shown is told all the same."""
     try:
-        return str(receipt.write(found, path))
+        return str(receipt.write(made, path))
     except SkillError:
         return ""
 
@@ -225,7 +227,7 @@ def _kept(found: Receipt, path: Path) -> str:
 def _each(versions: list[str] | str) -> list[str]:
     """Return the requirements of a list, or of one text that has commas between them."""
     texts = [versions] if isinstance(versions, str) else versions
-    return [each.strip() for text in texts for each in text.split(",")]
+    return [requirement.strip() for text in texts for requirement in text.split(",")]
 
 
 def _refuse(asked: _Asked) -> None:
@@ -244,7 +246,7 @@ def _refuse(asked: _Asked) -> None:
     if given and asked.verify:
         raise SkillError(f"{' and '.join(given)} without a workflow: name one, or leave that out to verify what is at path")
     if not asked.verify:
-        names = ", ".join(f"{name} ({each.summary})" for name, each in WORKFLOWS.items())
+        names = ", ".join(f"{name} ({workflow.summary})" for name, workflow in WORKFLOWS.items())
         raise SkillError(f"name a workflow: {names}; `recommend` says which to take")
 
 
@@ -253,11 +255,11 @@ def spelled(options: Options) -> str:
     return call("scaffold", options._asdict())
 
 
-def recommended(found: Recommendation) -> Recommendation:
+def recommended(advice: Recommendation) -> Recommendation:
     """Return the same in words of the tools."""
-    return found._replace(
-        notes=tuple(map(in_arguments, found.notes)),
-        questions={_arguments(options): asks for options, asks in found.questions.items()},
+    return advice._replace(
+        notes=tuple(map(in_arguments, advice.notes)),
+        questions={_arguments(options): asks for options, asks in advice.questions.items()},
     )
 
 

@@ -37,7 +37,7 @@ def literal(value: object) -> str:
 
 def in_arguments(sentence: str, beside: Mapping[str, Any] | None = None) -> str:
     """Return the sentence with what stands in backticks as `argument` says it; whole calls keep what was asked `beside`."""
-    return _QUOTED.sub(lambda found: f"`{argument(found[1], beside or {})}`", _SPEAKER.sub("", sentence))
+    return _QUOTED.sub(lambda match: f"`{argument(match[1], beside or {})}`", _SPEAKER.sub("", sentence))
 
 
 def argument(words: str, beside: Mapping[str, Any] | None = None) -> str:
@@ -63,8 +63,8 @@ def _given(words: Sequence[str]) -> list[str]:
     for word in words:
         name = word if word.startswith("--") else name
         options.setdefault(name, []).extend([word] * (word != name))
-    found = [_argument(name.removeprefix("--"), values) for name, values in options.items()]
-    return [] if "" in found else found
+    given = [_argument(name.removeprefix("--"), values) for name, values in options.items()]
+    return [] if "" in given else given
 
 
 def _argument(option: str, values: Sequence[str]) -> str:

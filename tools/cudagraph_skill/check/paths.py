@@ -25,9 +25,11 @@ def check_paths(targets: list[str], options: Options) -> Report:
     Raises:
         SkillError: a target is not there, or a file has no function of that name.
     """
-    named = {split(each).path for each in targets}
-    wanted = [each for each in expand(targets, options) if options.every or each.path in named or may_capture(each.path)]
-    parts: Iterable[Report | SkillError] = (read_target(each, options) for each in wanted)
+    named = {split(target).path for target in targets}
+    wanted = [
+        target for target in expand(targets, options) if options.every or target.path in named or may_capture(target.path)
+    ]
+    parts: Iterable[Report | SkillError] = (read_target(target, options) for target in wanted)
     if len(wanted) > _FEW:
         from cudagraph_skill.check import parallel  # noqa: PLC0415 - for folders only
 

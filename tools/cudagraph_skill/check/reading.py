@@ -85,11 +85,11 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
 def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
     """Put what a reader has found into the report, without what comments in the files silence."""
     opened = reader.project.sources()
-    found = sorted(reader.machine.findings.values(), key=lambda each: (each.path, each.line, each.column, each.id))
-    wanted = [each for each in found if chosen(each.id, options) and not _silenced(each, opened)]
-    report.findings.extend(each for each in wanted if each not in report.findings)
-    report.regions.extend(each for each in reader.regions if each not in report.regions)
-    names_read = ", ".join(dict.fromkeys(each.name for each in reader.regions)) or source.path
+    findings = sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id))
+    wanted = [item for item in findings if chosen(item.id, options) and not _silenced(item, opened)]
+    report.findings.extend(item for item in wanted if item not in report.findings)
+    report.regions.extend(item for item in reader.regions if item not in report.regions)
+    names_read = ", ".join(dict.fromkeys(item.name for item in reader.regions)) or source.path
     for what, exhausted in ((names_read, reader.exhausted), ("the program", reader.program_exhausted)):
         note = f"{source.path}: {what} is larger than the budget of this check; it was read in part"
         report.notes.extend([note] if exhausted and note not in report.notes else [])
@@ -119,8 +119,10 @@ def _unreadable(path: str, what: str, error: Exception) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
-    said = printable(f"{error}")[:120]
-    return f"{path}: {what} could not be read: this check failed with {type(error).__name__}{f' ({said})' * bool(said)}{where}"
+    reason = printable(f"{error}")[:120]
+    return (
+        f"{path}: {what} could not be read: this check failed with {type(error).__name__}{f' ({reason})' * bool(reason)}{where}"
+    )
 
 
 @contextmanager
@@ -195,12 +197,12 @@ def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Rea
     done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, main.exhausted or main.program_exhausted
     for find in (roots, nearest):
         for root in find(tree, done) if find is roots or exhausted else []:
-            each = Reader(Project(source), answers, max(left, _BUDGET))
-            _attempt(each, lambda: each.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
-            done |= each.done
-            left -= each.machine.steps
-            exhausted = exhausted or each.exhausted or each.program_exhausted
-            yield each
+            reader = Reader(Project(source), answers, max(left, _BUDGET))
+            _attempt(reader, lambda: reader.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
+            done |= reader.done
+            left -= reader.machine.steps
+            exhausted = exhausted or reader.exhausted or reader.program_exhausted
+            yield reader
 
 
 def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
@@ -227,14 +229,14 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
     """Functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
     from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
 
-    last = {each.name: each for each in _definitions(tree)}
-    found: list[tuple[str, list[ast.AST]]] = []
-    for name, each in sorted(last.items(), key=lambda item: item[1].lineno):
-        if not isinstance(each, ast.ClassDef):
-            found += [(name, [each])] if takes_tensors(each) else []
-        elif inner := [node for node in _named(each, "forward") if not isinstance(node, ast.ClassDef)]:
-            found.append((f"{name}.forward", [each, inner[-1]]))
-    return found
+    last = {node.name: node for node in _definitions(tree)}
+    forwards: list[tuple[str, list[ast.AST]]] = []
+    for name, node in sorted(last.items(), key=lambda item: item[1].lineno):
+        if not isinstance(node, ast.ClassDef):
+            forwards += [(name, [node])] if takes_tensors(node) else []
+        elif inner := [node for node in _named(node, "forward") if not isinstance(node, ast.ClassDef)]:
+            forwards.append((f"{name}.forward", [node, inner[-1]]))
+    return forwards
 
 
 def _loaded(reader: Reader) -> None:
@@ -258,10 +260,10 @@ def _path_of(tree: ast.Module | None, name: str) -> list[ast.AST] | None:
     path: list[ast.AST] = []
     scope: ast.AST | None = tree
     for part in name.split("."):
-        found = _named(scope, part) if scope else []
-        if not found:
+        definitions = _named(scope, part) if scope else []
+        if not definitions:
             return None
-        scope = found[-1]
+        scope = definitions[-1]
         path.append(scope)
     return path
 
@@ -269,19 +271,19 @@ def _path_of(tree: ast.Module | None, name: str) -> list[ast.AST] | None:
 def _named(scope: ast.AST, name: str) -> list[ast.AST]:
     """Definitions of a name right inside a scope; for `<lambda>` the lambdas that give no arguments to it."""
     if name != "<lambda>":
-        return [each for each in _definitions(scope) if each.name == name]
-    lambdas = [each for each in ast.walk(scope) if isinstance(each, ast.Lambda)]
-    return [each for each in reversed(lambdas) if each.args.args or each.args.vararg] or list(lambdas)
+        return [node for node in _definitions(scope) if node.name == name]
+    lambdas = [node for node in ast.walk(scope) if isinstance(node, ast.Lambda)]
+    return [node for node in reversed(lambdas) if node.args.args or node.args.vararg] or list(lambdas)
 
 
 def _definitions(scope: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     """Functions and classes right inside a scope, in its branches and blocks too."""
-    found: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = []
+    definitions: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = []
     waiting = deque(ast.iter_child_nodes(scope))
     while waiting:
         node = waiting.popleft()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.append(node)
+            definitions.append(node)
         elif isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case)):
             waiting += ast.iter_child_nodes(node)
-    return found
+    return definitions

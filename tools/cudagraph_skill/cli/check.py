@@ -167,18 +167,18 @@ def _capture(args: argparse.Namespace, form: str) -> int:
 
     requests = options.requests(args, args.program)
     reader = output.Reader(next_step.steps(args), cache(lines_of), colour())
-    found = []
+    results = []
     with Progress() as progress, session.Guests() as guests:
-        for each in session.examine(requests, guests, session.Ears(progress.say, forward=echo)):
-            if each.verdict == "misuse" and len(requests) == 1:
-                raise SkillError(each.said)
-            found.append(each)
+        for result in session.examine(requests, guests, session.Ears(progress.say, forward=echo)):
+            if result.verdict == "misuse" and len(requests) == 1:
+                raise SkillError(result.said)
+            results.append(result)
             if form in ("full", "concise", "github"):
-                gap = "\n" if form == "full" and len(found) > 1 else ""
-                print(gap + examinations.text(each, form, reader), flush=True)
+                gap = "\n" if form == "full" and len(results) > 1 else ""
+                print(gap + examinations.text(result, form, reader), flush=True)
     if form in ("json", "sarif"):
-        print(examinations.written(found, form, reader))
-    return examinations.exit_code(found)
+        print(examinations.written(results, form, reader))
+    return examinations.exit_code(results)
 
 
 def _pasted(args: argparse.Namespace) -> bytes | None:

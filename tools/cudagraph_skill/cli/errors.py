@@ -43,17 +43,17 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.paths import skill_root
 
     text = decoded(_log(args))
-    found = diagnose(text, open_table(skill_root(), say))
+    verdict = diagnose(text, open_table(skill_root(), say))
     if args.json:
-        print(diagnosed.verdict_json(found, next_step.steps(args)))
-    elif found.diagnoses:
-        print(diagnosed.verdict(found, next_step.steps(args), text))
+        print(diagnosed.verdict_json(verdict, next_step.steps(args)))
+    elif verdict.diagnoses:
+        print(diagnosed.verdict(verdict, next_step.steps(args), text))
     else:
         say(
             f"{diagnosed.NOT_OURS}. {diagnosed.ASK_AGAIN}: {next_step.program('errors')}"
             ' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"'
         )
-    return 0 if found.diagnoses else 1
+    return 0 if verdict.diagnoses else 1
 
 
 def _log(args: argparse.Namespace) -> bytes:

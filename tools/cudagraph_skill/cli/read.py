@@ -32,15 +32,15 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.corpus import output as answers
     from cudagraph_skill.text import error_json
 
-    found = lookup.find(open_references(args).sections(), args.ref, next_step.steps(args))
-    if isinstance(found, lookup.Missing):
-        sentence = str(found)
+    reading = lookup.find(open_references(args).sections(), args.ref, next_step.steps(args))
+    if isinstance(reading, lookup.Missing):
+        sentence = str(reading)
         say(sentence)
         if args.json:
             print(error_json(sentence))
         return 1
-    if len(found) == 1:
-        print(answers.section_json(found[0]) if args.json else answers.section(found[0], colour()))
+    if len(reading) == 1:
+        print(answers.section_json(reading[0]) if args.json else answers.section(reading[0], colour()))
     else:
-        print(answers.contents_json(found) if args.json else answers.contents(found, next_step.steps(args)))
+        print(answers.contents_json(reading) if args.json else answers.contents(reading, next_step.steps(args)))
     return 0

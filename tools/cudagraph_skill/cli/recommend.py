@@ -51,13 +51,13 @@ def run(args: argparse.Namespace) -> int:
 
     kind = True if args.training else False if args.inference else None
     given = {name: getattr(args, name) for name in recommend.Answers._fields if getattr(args, name) is not None}
-    found = recommend.recommend(recommend.Answers(**{**given, "training": kind}))
+    advice = recommend.recommend(recommend.Answers(**{**given, "training": kind}))
 
     def spell(options: Options) -> str:
         return f"{next_step.program('scaffold')} {spelled(options)}"
 
     if args.json:
-        print(scaffolding.as_json(scaffolding.recommendation_data(found, spell)))
+        print(scaffolding.as_json(scaffolding.recommendation_data(advice, spell)))
     else:
-        print(scaffolding.recommendation(found, spell))
+        print(scaffolding.recommendation(advice, spell))
     return 0

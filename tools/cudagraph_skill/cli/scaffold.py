@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         from cudagraph_skill.scaffold import receipt
 
         receipt.place(Path(args.into))  # what stands in its way is said before anything is written
-    versions = [each for text in args.versions or () for each in text.split(",")]
+    versions = [version for text in args.versions or () for version in text.split(",")]
     program = programs.write(wanted, versions, args.python or "", args.into or "")
     if args.into is not None:
         programs.save(program.text, args.into, args.force)
@@ -180,7 +180,7 @@ def _verify(args: argparse.Namespace, file: str, command: str = "", written: dic
     path = Path(file)
     processes = args.processes or programs.processes(receipt.program_text(path))
     with Progress() as progress:
-        found = receipt.verify(
+        made = receipt.verify(
             path,
             python=args.python or interpreter.environment_python(),
             deadline=args.deadline or _VERIFY,
@@ -189,13 +189,13 @@ def _verify(args: argparse.Namespace, file: str, command: str = "", written: dic
             on_progress=progress.say,
         )
     try:
-        kept = str(receipt.write(found, path))
+        kept = str(receipt.write(made, path))
     except SkillError as error:
         kept = ""
         say(str(error))
-    step = scaffolding.next_step(found, next_step.steps(args))
+    step = scaffolding.next_step(made, next_step.steps(args))
     if args.json:
-        print(scaffolding.as_json({**(written or {}), **scaffolding.data(found, step, kept)}))
+        print(scaffolding.as_json({**(written or {}), **scaffolding.data(made, step, kept)}))
     else:
-        print(scaffolding.text(found, step, kept))
-    return scaffolding.exit_code(found)
+        print(scaffolding.text(made, step, kept))
+    return scaffolding.exit_code(made)

@@ -43,16 +43,16 @@ def run(args: argparse.Namespace) -> int:
 
     steps = next_step.steps(args)
     question = rank.checked(_question(args.question))
-    found = open_references(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
-    for typed, used in found.corrected.items() if found.hits else ():
+    answer = open_references(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
+    for typed, used in answer.corrected.items() if answer.hits else ():
         say(f'no section has "{typed}": searched for "{used}"')
     if args.json:
-        print(answers.answer_json(found, args.page, steps))
-    elif found.hits:
-        print(answers.answer(found, args.page, steps, colour()))
+        print(answers.answer_json(answer, args.page, steps))
+    elif answer.hits:
+        print(answers.answer(answer, args.page, steps, colour()))
     else:
-        say(answers.nothing_found(found, question, steps))
-    return 0 if found.hits else 1
+        say(answers.nothing_found(answer, question, steps))
+    return 0 if answer.hits else 1
 
 
 def _question(parts: list[str]) -> str:

@@ -107,7 +107,7 @@ class Log(NamedTuple):
     def innermost(self) -> frozenset[int]:
         """Return the indices of the lines of the last frame of each traceback, of exceptions that were raised first."""
         first = [frame for frame in self.frames if not frame.depth]
-        last = [one for one, then in pairwise(first) if then.place - one.place > _FRAME_LINES] + first[-1:]
+        last = [frame for frame, then in pairwise(first) if then.place - frame.place > _FRAME_LINES] + first[-1:]
         return frozenset(frame.place + line for frame in last for line in range(_FRAME_LINES))
 
     def script(self) -> Frame | None:
@@ -218,19 +218,19 @@ def _limited(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """At most `_MAX_KEPT` characters: lines that speak of errors or graphs first, the middle of the log last."""
     if sum(len(line) for _, line in lines) <= _MAX_KEPT:
         return lines
-    lines = [each for each in lines if _SALIENT.search(each[1])]
+    lines = [line for line in lines if _SALIENT.search(line[1])]
     head, used = [], 0
-    for each in lines:
-        used += len(each[1])
+    for line in lines:
+        used += len(line[1])
         if used > _MAX_KEPT // 2:
             break
-        head.append(each)
+        head.append(line)
     tail, used = [], 0
-    for each in reversed(lines[len(head) :]):
-        used += len(each[1])
+    for line in reversed(lines[len(head) :]):
+        used += len(line[1])
         if used > _MAX_KEPT // 2:
             break
-        tail.append(each)
+        tail.append(line)
     return head + tail[::-1]
 
 
@@ -249,14 +249,14 @@ def _chained(lines: list[tuple[int, str]]) -> Iterator[Line]:
 
 
 def _frames(lines: list[Line]) -> list[Frame]:
-    found = []
+    frames = []
     for place, line in enumerate(lines):
         match = _FRAME.match(line.text) or _SHORT_FRAME.match(line.text)
         if not match:
             continue
         path = printable(match[1])
-        found.append(Frame(path, int(match[2]), match[3] or "", place, line.depth, _is_own(path)))
-    return found[:_MAX_FRAMES]
+        frames.append(Frame(path, int(match[2]), match[3] or "", place, line.depth, _is_own(path)))
+    return frames[:_MAX_FRAMES]
 
 
 def _is_own(path: str) -> bool:

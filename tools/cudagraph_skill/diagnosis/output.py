@@ -15,21 +15,21 @@ NOT_OURS = "No CUDA-graph error recognised"
 ASK_AGAIN = "If graphs are involved, add that to the text"
 
 
-def verdict(found: Verdict, steps: Steps, log: str = "") -> str:
+def verdict(answer: Verdict, steps: Steps, log: str = "") -> str:
     """Return ranked causes as text: the first in full, the others in two lines each, the next command last.
 
     Fixes about frameworks that `log` does not show are left out.
     """
-    parts = [_first(found.diagnoses[0], steps, log)]
+    parts = [_first(answer.diagnoses[0], steps, log)]
     others = [
-        diagnosis for diagnosis in found.diagnoses[1:] if diagnosis.seen or found.decide
+        diagnosis for diagnosis in answer.diagnoses[1:] if diagnosis.seen or answer.decide
     ]  # beside a sure one, no mere neighbours
     parts += [_candidate(number, diagnosis, log) for number, diagnosis in enumerate(others, 2)]
-    first, more = found.diagnoses[0], steps.explain(found.diagnoses[0].id)
-    if found.where:
-        parts.append(f"your code: {found.where}")
-    if found.decide:
-        parts.append(f"to decide: {found.decide}")
+    first, more = answer.diagnoses[0], steps.explain(answer.diagnoses[0].id)
+    if answer.where:
+        parts.append(f"your code: {answer.where}")
+    if answer.decide:
+        parts.append(f"to decide: {answer.decide}")
     if first.next or first.target:
         parts.append(f"more: {more}")
     return "\n".join([*parts, f"next: {_after(first, steps)}"])
@@ -65,28 +65,32 @@ def _candidate(number: int, diagnosis: Diagnosis, log: str) -> str:
     return f"{number}. {diagnosis.cause} ({diagnosis.confidence} confidence{seen})\n   fix: {fix}"
 
 
-def verdict_json(found: Verdict, steps: Steps) -> str:
+def verdict_json(answer: Verdict, steps: Steps) -> str:
     """Return the same as one line of JSON; `diagnoses` is empty where the log shows no CUDA-graph problem."""
     data: dict[str, Any] = {
         "diagnoses": [
             {
-                "id": each.id,
-                "cause": each.cause,
-                "why": why(each),
-                "fix": f"{each.here} {each.fix}".strip(),
-                "confidence": each.confidence,
-                "see": list(each.see),
-                "next": _after(each, steps),
+                "id": diagnosis.id,
+                "cause": diagnosis.cause,
+                "why": why(diagnosis),
+                "fix": f"{diagnosis.here} {diagnosis.fix}".strip(),
+                "confidence": diagnosis.confidence,
+                "see": list(diagnosis.see),
+                "next": _after(diagnosis, steps),
             }
-            for each in found.diagnoses
+            for diagnosis in answer.diagnoses
         ]
     }
-    if not found.diagnoses:
+    if not answer.diagnoses:
         data["note"] = NOT_OURS
-    data.update({key: value for key, value in (("where", found.where), ("decide", found.decide)) if value})
+    data.update({key: value for key, value in (("where", answer.where), ("decide", answer.decide)) if value})
     return as_json(data)
 
 
-def why(each: Diagnosis) -> str:
+def why(diagnosis: Diagnosis) -> str:
     """Return what the cause is, and the places of the log that speak for it, quoted as data."""
-    return f"{each.what} Seen in the log: {'; '.join(each.seen)}" if each.seen else f"{each.what} (by the words of the log)"
+    return (
+        f"{diagnosis.what} Seen in the log: {'; '.join(diagnosis.seen)}"
+        if diagnosis.seen
+        else f"{diagnosis.what} (by the words of the log)"
+    )

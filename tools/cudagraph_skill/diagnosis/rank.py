@@ -73,7 +73,7 @@ _FILE = re.compile(r"(?<![\w/])FILE(?!\w)")
 _CODE = re.compile(r"\b(?:errors?|failure|code|returned|returning)\W{0,3}(9\d\d)\b")  # CUDA's numbers of capture errors
 
 
-class Found(NamedTuple):
+class Hit(NamedTuple):
     """A phrase in the log: its line as index and as text, what that place counts beside others, the length of the match."""
 
     place: int
@@ -94,7 +94,7 @@ class Evidence(NamedTuple):
     """What speaks for a cause: points, and the place in the log."""
 
     points: float
-    found: Found
+    hit: Hit
 
 
 class Haystack:
@@ -113,17 +113,17 @@ class Haystack:
             at += len(shown) + 1
         self.text = " ".join(parts)
 
-    def find(self, phrase: Phrase) -> Found | None:
+    def find(self, phrase: Phrase) -> Hit | None:
         """Where a phrase stands, of several parts the one nearest to the first exception; None where it does not."""
-        found = []
+        places = []
         for parts in phrase.all:
             place = self._place(parts)
             if not place:
                 return None
-            found.append(self._found(*place))
-        return max(found, key=lambda each: each.weight)
+            places.append(self._found(*place))
+        return max(places, key=lambda candidate: candidate.weight)
 
-    def number(self, numbers: dict[str, tuple[int, int]], codes: tuple[str, ...]) -> Found | None:
+    def number(self, numbers: dict[str, tuple[int, int]], codes: tuple[str, ...]) -> Hit | None:
         """Where one of CUDA's error numbers stands."""
         spans = [numbers[code] for code in codes if code in numbers]
         return self._found(*spans[0]) if spans else None
@@ -144,13 +144,13 @@ class Haystack:
             end = start + len(part)
         return end
 
-    def _found(self, start: int, end: int) -> Found:
+    def _found(self, start: int, end: int) -> Hit:
         place = bisect_right(self._starts, start) - 1
         line = self._lines[place]
         weight = _CHAINED if line.depth else _INNER if place in self._inner else 1.0
         if self._raised and "warning" in line.text.lower():
             weight *= _WARNED
-        return Found(place, _quote(line.text, start - self._starts[place]), weight, end - start)
+        return Hit(place, _quote(line.text, start - self._starts[place]), weight, end - start)
 
 
 def _quote(text: str, column: int) -> str:
@@ -184,10 +184,10 @@ def diagnose(text: str, index: Table) -> Verdict:
     totals = {slug: _total(evidence[slug]) + alike[slug] for slug in index.causes}
     best = sorted(totals, key=lambda slug: -totals[slug])[:_SHOWN]
     case = Case(log, entries, evidence, totals)
-    found = [_diagnosis(index, case, slug) for slug in best]
-    unsure = len(found) > 1 and found[0].confidence != "high"
+    diagnoses = [_diagnosis(index, case, slug) for slug in best]
+    unsure = len(diagnoses) > 1 and diagnoses[0].confidence != "high"
     frame = _frame(case, best[0])
-    return Verdict(found, _decide(index, best[:2]) if unsure else "", _where(frame) if frame else "")
+    return Verdict(diagnoses, _decide(index, best[:2]) if unsure else "", _where(frame) if frame else "")
 
 
 def _is_ours(text: str) -> bool:
@@ -196,13 +196,13 @@ def _is_ours(text: str) -> bool:
         text = text.replace(setting, " ")
     if _has(text, _FIELD):
         return True
-    beside = any(_has(text, one) and _has(text, other) for one, other in _PAIRS)
+    beside = any(_has(text, first) and _has(text, second) for first, second in _PAIRS)
     return beside and not _has(text, _ELSEWHERE) and not terms.strangers(text[:_PROSE])
 
 
 def _suffices(log: logs.Log, evidence: dict[str, list[Evidence]]) -> bool:
     """Whether a log that names no error of ours is about one: a traceback of something else is not, by its words alone."""
-    return not log.raised or any(each.points >= _TELLING for found in evidence.values() for each in found)
+    return not log.raised or any(piece.points >= _TELLING for pieces in evidence.values() for piece in pieces)
 
 
 def _has(text: str, phrases: str) -> bool:
@@ -218,14 +218,14 @@ def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[E
     matched: dict[str, Matched] = {}
     numbers = {match[1]: match.span() for match in _CODE.finditer(hay.text)}
     for entry in index.entries:
-        hits = ((phrase, found) for phrase in entry.phrases if here or phrase.kind != "~" if (found := hay.find(phrase)))
-        phrase, found = next(hits, (_NUMBER, hay.number(numbers, entry.codes)))
-        if not found:
+        hits = ((phrase, hit) for phrase in entry.phrases if here or phrase.kind != "~" if (hit := hay.find(phrase)))
+        phrase, hit = next(hits, (_NUMBER, hay.number(numbers, entry.codes)))
+        if not hit:
             continue
-        points = _MESSAGE * min(found.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
-        matched[entry.id] = Matched(points, len(phrase.all), found.length)
+        points = _MESSAGE * min(hit.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
+        matched[entry.id] = Matched(points, len(phrase.all), hit.length)
         for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entry.causes)):
-            evidence[slug].append(Evidence(points * _share(rank), found))
+            evidence[slug].append(Evidence(points * _share(rank), hit))
     return matched
 
 
@@ -233,23 +233,23 @@ def _tells(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evi
     """Add the tells of each cause to its evidence."""
     for cause in index.causes.values():
         for points, phrase in cause.tells:
-            if (here or phrase.kind != "~") and (found := hay.find(phrase)):
-                evidence[cause.slug].append(Evidence(points * found.weight, found))
+            if (here or phrase.kind != "~") and (hit := hay.find(phrase)):
+                evidence[cause.slug].append(Evidence(points * hit.weight, hit))
 
 
 def _total(evidence: list[Evidence]) -> float:
     """Points of one cause: each further piece counts less, what speaks against it counts in full."""
-    speaking = sorted((each.points for each in evidence if each.points > 0), reverse=True)
-    against = sum(each.points for each in evidence if each.points < 0)
+    speaking = sorted((piece.points for piece in evidence if piece.points > 0), reverse=True)
+    against = sum(piece.points for piece in evidence if piece.points < 0)
     return sum(points * _FADING**place for place, points in enumerate(speaking)) + against
 
 
 def _likeness(log: logs.Log, index: Table) -> dict[str, float]:
     """How much likelier each cause makes the log's words than all causes together do, in points (naive Bayes)."""
     prose = "\n".join(line.text for line in log.lines if "File " not in line.text[:12])
-    said = index.known.intersection(terms.words(prose[:_PROSE]))
-    scale = _LIKENESS * min(1.0, _WORDS / max(1, len(said)))
-    return {slug: scale * sum(cause.words.get(word, cause.rest) for word in said) for slug, cause in index.causes.items()}
+    spoken = index.known.intersection(terms.words(prose[:_PROSE]))
+    scale = _LIKENESS * min(1.0, _WORDS / max(1, len(spoken)))
+    return {slug: scale * sum(cause.words.get(word, cause.rest) for word in spoken) for slug, cause in index.causes.items()}
 
 
 def _confidence(totals: dict[str, float], slug: str) -> str:
@@ -262,8 +262,8 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
     cause = index.causes[slug]
     entry, fix = _entry_of(index, case, slug)
     quotes: dict[int, str] = {}  # one for each line, the strongest first
-    for each in _speaking(case, slug):
-        quotes.setdefault(each.found.place, each.found.quote)
+    for part in _speaking(case, slug):
+        quotes.setdefault(part.hit.place, part.hit.quote)
     confidence = _confidence(case.totals, slug)
     frame = _frame(case, slug)
     target = _target(case.log, frame, cause) if cause.in_source else ""
@@ -278,7 +278,7 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         here=fix if len(fix) >= _WORTH else "",
         fix=cause.fix,
         confidence=confidence,
-        see=tuple(f"{each.path}:{each.line}" for each in (entry, cause) if each),
+        see=tuple(f"{part.path}:{part.line}" for part in (entry, cause) if part),
         next="" if target else _filled(command, case.log, frame),
         target=target,
     )
@@ -286,13 +286,13 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
 
 def _speaking(case: Case, slug: str) -> list[Evidence]:
     """Return what speaks for a cause, the strongest first."""
-    return sorted((each for each in case.evidence[slug] if each.points > 0), key=lambda each: -each.points)
+    return sorted((piece for piece in case.evidence[slug] if piece.points > 0), key=lambda piece: -piece.points)
 
 
 def _frame(case: Case, slug: str) -> logs.Frame | None:
     """Return the user's frame that belongs to the strongest evidence of a cause."""
     speaking = _speaking(case, slug)
-    return case.log.own_frame(speaking[0].found.place + 1 if speaking else None) or case.log.warned()
+    return case.log.own_frame(speaking[0].hit.place + 1 if speaking else None) or case.log.warned()
 
 
 def _where(frame: logs.Frame) -> str:
@@ -303,7 +303,7 @@ def _where(frame: logs.Frame) -> str:
 def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
     """Return the entry that fits best, with its fix: told apart by a second phrase, most points, few causes, a long message."""
     listing = []
-    for entry in (each for each in index.entries if each.id in case.entries):
+    for entry in (candidate for candidate in index.entries if candidate.id in case.entries):
         points, parts, length = case.entries[entry.id]
         slugs = list(dict.fromkeys(possible.slug for possible in entry.causes))
         if slug in slugs:
@@ -311,7 +311,7 @@ def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
             listing.append((parts, points * _share(slugs.index(slug)) * _SHARED ** len(slugs), length, entry, fix))
     if not listing:
         return None, ""
-    *_, entry, fix = max(listing, key=lambda each: each[:3])
+    *_, entry, fix = max(listing, key=lambda candidate: candidate[:3])
     return entry, fix
 
 

@@ -52,12 +52,12 @@ def notes(program: Program, path: str = "") -> list[str]:
     """Return what is to be said beside the text of a program."""
     number = WORKFLOWS[program.options.workflow].number
     what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
-    said = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
+    sentences = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
     if "transformer-engine" in program.versions:
-        said.append("read in Transformer Engine's source, and never run by its authors: use `--verify`")
+        sentences.append("read in Transformer Engine's source, and never run by its authors: use `--verify`")
     if program.unused:
-        said.append(one_line(f"left aside, since this program does not use it: {', '.join(program.unused)}"))
-    return said
+        sentences.append(one_line(f"left aside, since this program does not use it: {', '.join(program.unused)}"))
+    return sentences
 
 
 def program_data(program: Program, path: str, next_step: str) -> dict[str, Any]:
@@ -86,13 +86,15 @@ def text(receipt: Receipt, next_step: str, path: str = "") -> str:
     failed = receipt.verdict != "ok"
     lines = [f"{'failed' if failed else 'verified'}: {receipt.file}: {receipt.said}"]
     lines += [
-        f"  {name:8}  {_figures(found)}"
-        for name, found in receipt.report.items()
-        if isinstance(found, dict) and name != "timing"
+        f"  {name:8}  {_figures(result)}"
+        for name, result in receipt.report.items()
+        if isinstance(result, dict) and name != "timing"
     ]
     lines += _timing(receipt.report.get("timing", {}))
-    lines += [f"note: {each}" for each in receipt.report.get("notes", ())]
-    lines += [f"{name}: {said}" for name, said in (("cause", receipt.cause), ("fallback", receipt.fallback)) if said]
+    lines += [f"note: {note}" for note in receipt.report.get("notes", ())]
+    lines += [
+        f"{name}: {sentence}" for name, sentence in (("cause", receipt.cause), ("fallback", receipt.fallback)) if sentence
+    ]
     if failed and receipt.log.strip():
         lines += [
             "output of the program, its last lines:",
@@ -124,21 +126,21 @@ def next_step(receipt: Receipt, steps: Steps) -> str:
     return steps.explain(named[1]) if named else steps.check(receipt.file)
 
 
-def _figures(found: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in found.items())
+def _figures(result: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_number(value)}" for name, value in result.items())
 
 
 def _number(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _timing(found: Any) -> list[str]:
+def _timing(result: Any) -> list[str]:
     """Return a line for each way that was timed, and how much faster it is than the first."""
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         return []
     lines = []
     base = None
-    for way, figures in found.items():
+    for way, figures in result.items():
         if not _is_spread(figures):
             continue
         median, low, high = figures
@@ -149,7 +151,9 @@ def _timing(found: Any) -> list[str]:
 
 
 def _is_spread(figures: Any) -> bool:
-    return isinstance(figures, list | tuple) and len(figures) == 3 and all(isinstance(each, int | float) for each in figures)
+    return (
+        isinstance(figures, list | tuple) and len(figures) == 3 and all(isinstance(figure, int | float) for figure in figures)
+    )
 
 
 def _machine(machine: Mapping[str, str]) -> str:
@@ -168,32 +172,32 @@ def _machine(machine: Mapping[str, str]) -> str:
 # Recommendations ------------------------------------------------------------------------------------------------------
 
 
-def recommendation(found: Recommendation, spell: Spell) -> str:
+def recommendation(advice: Recommendation, spell: Spell) -> str:
     """Return what to begin with and why, what else there is, and the command."""
-    lines = [f"{_name(found.options)}: {WORKFLOWS[found.options.workflow].summary}", f"why: {found.why}"]
-    lines += [f"note: {each}" for each in found.notes]
-    if found.instead:
+    lines = [f"{_name(advice.options)}: {WORKFLOWS[advice.options.workflow].summary}", f"why: {advice.why}"]
+    lines += [f"note: {item}" for item in advice.notes]
+    if advice.instead:
         lines.append("instead:")
-        lines += [f"  {spell(each.options)}  ({each.when})" for each in found.instead]
-    if found.questions:
-        wide = max(map(len, found.questions))
+        lines += [f"  {spell(item.options)}  ({item.when})" for item in advice.instead]
+    if advice.questions:
+        wide = max(map(len, advice.questions))
         lines.append("what decides:")
-        lines += [f"  {option:{wide}}  {asks}" for option, asks in found.questions.items()]
-    return "\n".join([*lines, f"next: {spell(found.options)}"])
+        lines += [f"  {option:{wide}}  {asks}" for option, asks in advice.questions.items()]
+    return "\n".join([*lines, f"next: {spell(advice.options)}"])
 
 
-def recommendation_data(found: Recommendation, spell: Spell) -> dict[str, Any]:
+def recommendation_data(advice: Recommendation, spell: Spell) -> dict[str, Any]:
     """Return the same as JSON."""
     return {
-        "workflow": found.options.workflow,
-        "number": WORKFLOWS[found.options.workflow].number,
-        "why": found.why,
-        "notes": list(found.notes),
+        "workflow": advice.options.workflow,
+        "number": WORKFLOWS[advice.options.workflow].number,
+        "why": advice.why,
+        "notes": list(advice.notes),
         "instead": [
-            {"when": each.when, "workflow": each.options.workflow, "command": spell(each.options)} for each in found.instead
+            {"when": item.when, "workflow": item.options.workflow, "command": spell(item.options)} for item in advice.instead
         ],
-        "questions": [{"option": option, "asks": asks} for option, asks in found.questions.items()],
-        "next": spell(found.options),
+        "questions": [{"option": option, "asks": asks} for option, asks in advice.questions.items()],
+        "next": spell(advice.options),
     }
 
 
@@ -201,6 +205,6 @@ def _name(options: Options) -> str:
     return f"workflow {WORKFLOWS[options.workflow].number}, {options.workflow}"
 
 
-def as_json(found: Mapping[str, Any]) -> str:
+def as_json(fields: Mapping[str, Any]) -> str:
     """One line."""
-    return json.dumps(found, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)

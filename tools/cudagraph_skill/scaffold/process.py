@@ -141,7 +141,7 @@ class _Watched:
 
     def _ask_for_stack(self) -> None:
         """Have the process that began last write into its output where it is."""
-        pids = [each["pid"] for each in self.events if each["event"] == "started"]
+        pids = [event["pid"] for event in self.events if event["event"] == "started"]
         with contextlib.suppress(OSError):
             if pids and pids[-1] in marked(self._mark):
                 os.kill(pids[-1], STACK)
@@ -151,8 +151,8 @@ class _Watched:
 def _kill(top: int, mark: str) -> None:
     """Kill a process, all below it and all that have its mark, until there are none."""
     give_up = time.monotonic() + _GIVE_UP
-    while (found := {*marked(mark), *descendants(top)}) and time.monotonic() < give_up:
-        for pid in found:
+    while (living := {*marked(mark), *descendants(top)}) and time.monotonic() < give_up:
+        for pid in living:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
@@ -160,10 +160,10 @@ def _kill(top: int, mark: str) -> None:
 
 def marked(mark: str) -> list[int]:
     """Return the living processes that were started with this mark in their environment; a zombie has none."""
-    wanted, found = f"{_MARK}={mark}".encode(), []
+    wanted, pids = f"{_MARK}={mark}".encode(), []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
                 if wanted in (folder / "environ").read_bytes():
-                    found.append(int(folder.name))
-    return found
+                    pids.append(int(folder.name))
+    return pids

@@ -84,12 +84,12 @@ def verify(  # noqa: PLR0913 - what to run, and who listens
     start = time.monotonic()
     ran = guest(deadline)
     raise_if_lacking(ran, python)
-    found = received(file, text, ran, command)
-    failed = next((each for each in ran.events if each["event"] == "failed"), {})
-    if found.verdict == "ok" or failed.get("check") == "import" or not {"prepare", "batches"} <= bound(_tree(text)):
-        return found
+    made = received(file, text, ran, command)
+    failed = next((event for event in ran.events if event["event"] == "failed"), {})
+    if made.verdict == "ok" or failed.get("check") == "import" or not {"prepare", "batches"} <= bound(_tree(text)):
+        return made
     eager = guest(max(_LEAST, deadline - (time.monotonic() - start)), "--eager")
-    return explained(found, eager, text, ran.output, file)
+    return explained(made, eager, text, ran.output, file)
 
 
 def run_guest(  # noqa: PLR0913 - as above
@@ -141,7 +141,7 @@ def program_text(file: Path) -> str:
     there = bound(source.tree)
     missing = [name for name in _NEEDED if name not in there]
     if missing and "*" not in there:
-        needed, lacks = (_listed([f"{each}()" for each in names]) for names in (_NEEDED, missing))
+        needed, lacks = (_listed([f"{name}()" for name in names]) for names in (_NEEDED, missing))
         raise SkillError(
             f"{file} cannot be verified: it has no {lacks}; a program needs {needed}, of which main() calls the others, "
             "as those of `skill scaffold` do"
@@ -189,19 +189,19 @@ def _tree(text: str) -> ast.Module:
 
 def bound(tree: ast.Module) -> set[str]:
     """Names that a module binds at its top level; "*" where some come from another module unnamed."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
             continue
         if isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
+            names.add((node.asname or node.name).partition(".")[0])
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.id)
         waiting += ast.iter_child_nodes(node)
-    return found
+    return names
 
 
 def digest(text: str) -> str:
@@ -222,10 +222,10 @@ def raise_if_lacking(ran: process.Run, python: str) -> None:
     Raises:
         SkillError: the machine lacks something (exit code 3).
     """
-    lacking = next((each for each in ran.events if each["event"] == "lacking"), None)
+    lacking = next((event for event in ran.events if event["event"] == "lacking"), None)
     if lacking:
         raise SkillError(printable(lacking["said"]), 3)
-    kinds = {each["event"] for each in ran.events}
+    kinds = {event["event"] for event in ran.events}
     if "machine" in kinds:
         return
     last = (ran.output.strip().splitlines() or [""])[-1].strip()
@@ -238,8 +238,8 @@ def raise_if_lacking(ran: process.Run, python: str) -> None:
 
 def received(file: Path, text: str, ran: process.Run, command: str = "") -> Receipt:
     """Return the receipt of a run, without what only another run can tell."""
-    report = {each["check"]: each["result"] for each in ran.events if each["event"] == "result"}
-    notes = [each["said"] for each in ran.events if each["event"] == "note"]
+    report = {event["check"]: event["result"] for event in ran.events if event["event"] == "result"}
+    notes = [event["said"] for event in ran.events if event["event"] == "note"]
     wrong = _wrong(file, ran, report)
     if not wrong and ran.ended:  # after the checks, under the profiler
         notes.append(f"the replay was not measured: the program {ran.ended}")
@@ -259,35 +259,35 @@ def received(file: Path, text: str, ran: process.Run, command: str = "") -> Rece
 
 def _machine(events: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return what the guest said of the machine, the GPU first."""
-    said = {key: str(value) for each in events if each["event"] == "machine" for key, value in each.items()}
-    said.pop("event", None)
-    return {"gpu": said.pop("gpu", ""), **said, "date": time.strftime("%Y-%m-%d")}
+    facts = {key: str(value) for event in events if event["event"] == "machine" for key, value in event.items()}
+    facts.pop("event", None)
+    return {"gpu": facts.pop("gpu", ""), **facts, "date": time.strftime("%Y-%m-%d")}
 
 
 def _wrong(file: Path, ran: process.Run, report: Mapping[str, Any]) -> str:
     """Why the program failed, as a sentence; "" where it did not."""
-    failed = next((each for each in ran.events if each["event"] == "failed"), None)
+    failed = next((item for item in ran.events if item["event"] == "failed"), None)
     if failed:
         return _raised(file, failed)
-    began = [each["check"] for each in ran.events if each["event"] == "began"]
-    if not any(each["event"] == "checked" for each in ran.events):
-        doing = next((each for each in reversed(began) if each not in report), "main" if began else "import")
+    began = [item["check"] for item in ran.events if item["event"] == "began"]
+    if not any(item["event"] == "checked" for item in ran.events):
+        doing = next((item for item in reversed(began) if item not in report), "main" if began else "import")
         return f"{doing}: the program {ran.ended or 'ended with exit code 0'}"
     missing = [f"{name}()" for name in CHECKS if name not in report]
     if missing:
         return f"main() came back without having called {_listed(missing)}"
-    measured_when_ended = began[-1] == "replay" and not any(each["event"] == "done" for each in ran.events)
+    measured_when_ended = began[-1] == "replay" and not any(item["event"] == "done" for item in ran.events)
     return f"the checks passed, then the program {ran.ended}" if ran.ended and not measured_when_ended else ""
 
 
 def _raised(file: Path, failed: dict[str, Any]) -> str:
     """Return what a check raised, and the line of the file that it came through last."""
-    lines = [" ".join(each.split()) for each in str(failed["error"]).splitlines() if each.strip()] or ["it failed"]
-    said = printable("; ".join(lines) if failed["kind"] == "wrong" else lines[0])
+    lines = [" ".join(line.split()) for line in str(failed["error"]).splitlines() if line.strip()] or ["it failed"]
+    message = printable("; ".join(lines) if failed["kind"] == "wrong" else lines[0])
     places = re.findall(rf'File "[^"\n]*{re.escape(os.sep + file.name)}", line (\d+)', str(failed["traceback"]))
     where = f" ({file}:{places[-1]})" if places else ""
     what = {"wrong": "does not hold: ", "memory": "ran out of GPU memory: "}.get(failed["kind"], "failed: ")
-    return f"{failed['check']} {what}{said[:_LONG]}{where}"
+    return f"{failed['check']} {what}{message[:_LONG]}{where}"
 
 
 def shown(report: Mapping[str, Any]) -> str:
@@ -313,16 +313,14 @@ def shown(report: Mapping[str, Any]) -> str:
 # A failure ------------------------------------------------------------------------------------------------------------
 
 
-def explained(found: Receipt, eager: process.Run, text: str, log: str, file: Path) -> Receipt:
+def explained(made: Receipt, eager: process.Run, text: str, log: str, file: Path) -> Receipt:
     """Return a failure with its likely cause and the way back to eager; or with that the eager way fails too."""
-    done = next((each for each in eager.events if each["event"] == "result" and each["check"] == "eager"), None)
+    done = next((event for event in eager.events if event["event"] == "result" and event["check"] == "eager"), None)
     if done is None:
-        failed = next((each for each in eager.events if each["event"] == "failed"), None)
+        failed = next((event for event in eager.events if event["event"] == "failed"), None)
         why = str(failed["error"]).partition("\n")[0][:_LONG] if failed else f"it {eager.ended or 'ended early'}"
-        return found._replace(
-            said=f"{found.said}; its eager way fails too ({printable(why)}), so this is not the graph's doing"
-        )
-    return found._replace(cause=cause(log, file), fallback=fallback(str(file), text, done["result"]["steps"]))
+        return made._replace(said=f"{made.said}; its eager way fails too ({printable(why)}), so this is not the graph's doing")
+    return made._replace(cause=cause(log, file), fallback=fallback(str(file), text, done["result"]["steps"]))
 
 
 def cause(log: str, file: Path) -> str:
@@ -349,25 +347,25 @@ def _static(file: Path) -> list[str]:
         findings = check_paths([str(file)], settings(file, Options())).findings
     except Exception:  # noqa: BLE001 - what the run saw stands without it
         return []
-    serious = [each for each in findings if hazard(each.id).severity != "info"]
-    return [f"{each.path}:{each.line}: {each.id} {each.message}." for each in serious[:_FINDINGS]]
+    serious = [finding for finding in findings if hazard(finding.id).severity != "info"]
+    return [f"{finding.path}:{finding.line}: {finding.id} {finding.message}." for finding in serious[:_FINDINGS]]
 
 
 def fallback(name: str, text: str, steps: int) -> str:
     """Where the program's eager way is, in the words of its `prepare`; "" where that is no function of the file."""
     tree = _tree(text)
-    own = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     prepare = own.get("prepare")
     if not isinstance(prepare, ast.FunctionDef) or not prepare.args.args:
         return ""
     how = prepare.args.args[0].arg
     eager, graph = (
-        [each for each in dict.fromkeys(_calls(prepare.body, how, way)) if each in own and each != "batches"]
+        [name for name in dict.fromkeys(_calls(prepare.body, how, way)) if name in own and name != "batches"]
         for way in ("eager", "graph")
     )
-    only = [f"{each} (line {own[each].lineno})" for each in graph if each not in eager]
+    only = [f"{name} (line {own[name].lineno})" for name in graph if name not in eager]
     instead = (
-        f": {_listed([f'{each} (line {own[each].lineno})' for each in eager])} without {_listed(only)}"
+        f": {_listed([f'{name} (line {own[name].lineno})' for name in eager])} without {_listed(only)}"
         if only and eager
         else ""
     )
@@ -376,33 +374,33 @@ def fallback(name: str, text: str, steps: int) -> str:
 
 def _calls(statements: Sequence[ast.stmt], how: str, way: str) -> list[str]:
     """Names that are called, in their order, where the argument `how` is `way`; up to the end of the function."""
-    found: list[str] = []
+    names: list[str] = []
     waiting = list(reversed(statements))
     while waiting:
-        each = waiting.pop()
-        known = _truth(each.test, how, way) if isinstance(each, ast.If) else None
-        if isinstance(each, ast.If) and known is not None:
-            waiting += reversed(each.body if known else each.orelse)
+        node = waiting.pop()
+        known = _truth(node.test, how, way) if isinstance(node, ast.If) else None
+        if isinstance(node, ast.If) and known is not None:
+            waiting += reversed(node.body if known else node.orelse)
             continue
-        found += _called(each, how, way)
-        if isinstance(each, ast.Return | ast.Raise):
+        names += _called(node, how, way)
+        if isinstance(node, ast.Return | ast.Raise):
             break
-    return found
+    return names
 
 
 def _called(node: ast.AST, how: str, way: str) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     waiting = [node]
     while waiting:
-        each = waiting.pop()
-        known = _truth(each.test, how, way) if isinstance(each, ast.IfExp) else None
-        if isinstance(each, ast.IfExp) and known is not None:
-            waiting.append(each.body if known else each.orelse)
+        node = waiting.pop()
+        known = _truth(node.test, how, way) if isinstance(node, ast.IfExp) else None
+        if isinstance(node, ast.IfExp) and known is not None:
+            waiting.append(node.body if known else node.orelse)
             continue
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
-            found.append(each.func.id)
-        waiting += reversed(list(ast.iter_child_nodes(each)))
-    return found
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            names.append(node.func.id)
+        waiting += reversed(list(ast.iter_child_nodes(node)))
+    return names
 
 
 def _truth(test: ast.expr, how: str, way: str) -> bool | None:
@@ -442,10 +440,10 @@ def place(file: Path) -> Path:
 
 def _is_receipt(path: Path) -> bool:
     try:
-        found = json.loads(_bytes(path))
+        data = json.loads(_bytes(path))
     except (SkillError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and set(found) >= _KNOWN_BY
+    return isinstance(data, dict) and set(data) >= _KNOWN_BY
 
 
 def write(receipt: Receipt, file: Path) -> Path:

@@ -346,7 +346,7 @@ def recommend(answers: Answers) -> Recommendation:
         SkillError: the answers contradict each other, or one is none that there is.
     """
     answers = _checked(answers)
-    branch = next(each for each in _FLOW if each.fits(answers))
+    branch = next(row for row in _FLOW if row.fits(answers))
     workflow = branch.workflow or ("manual" if _by_hand(answers) else "manual-over-compile")
     options, left_out = _fitted(_options(workflow, answers, branch.shape))
     measured = answers.busy is not None or workflow == "profile"
@@ -452,18 +452,18 @@ def _fitted(options: Options) -> tuple[Options, list[str]]:
 
 
 def _instead(chosen: Options, answers: Answers) -> list[Candidate]:
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     if (answers.busy or 0) > BUSY:
-        return found
+        return candidates
     # What an inference program by hand is built around does not change with the way in which it is captured.
-    same = next((each for each in SHAPES if chosen.workflow in BY_HAND and getattr(chosen, each)), "")
+    same = next((option for option in SHAPES if chosen.workflow in BY_HAND and getattr(chosen, option)), "")
     for other in _OTHERS[chosen.workflow]:
         shape = "partial" if other.partial else same
         options, _ = _fitted(_options(other.workflow, answers, shape))
         is_one = options.workflow == other.workflow and broken(options) is None
         if other.fits(answers) and is_one:
-            found.append(Candidate(options, other.when))
-    return found
+            candidates.append(Candidate(options, other.when))
+    return candidates
 
 
 def _assumed(a: Answers, options: Options) -> list[str]:
@@ -491,5 +491,5 @@ def _remarks(a: Answers, options: Options) -> list[str]:
     for remark in _REMARKS:
         about = Answers(**{name: getattr(a, name) for name in remark.on})
         if about != Answers() and remark.fits(a, options):
-            notes.append(f"{', '.join(f'`{each}`' for each in _words(about))}: {remark.text}")
+            notes.append(f"{', '.join(f'`{word}`' for word in _words(about))}: {remark.text}")
     return notes
