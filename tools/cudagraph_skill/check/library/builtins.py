@@ -55,20 +55,20 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Machine, Args, Kwargs, ast.
     def convert(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         if not args:
             return const(kind())  # type: ignore[call-arg]
-        found = args[0]
-        if isinstance(found, Tensor):
-            return read_number(machine, found, node, kind.__name__)
-        if isinstance(found, Instance):
-            method = found.cls.find(f"__{kind.__name__}__") or found.cls.find("__index__")
-            return machine.call(Bound(found, method[1]), [], {}, node) if method else Host(kind.__name__)
-        if isinstance(found, Host) and found.known:
+        value = args[0]
+        if isinstance(value, Tensor):
+            return read_number(machine, value, node, kind.__name__)
+        if isinstance(value, Instance):
+            method = value.cls.find(f"__{kind.__name__}__") or value.cls.find("__index__")
+            return machine.call(Bound(value, method[1]), [], {}, node) if method else Host(kind.__name__)
+        if isinstance(value, Host) and value.known:
             try:
-                return const(kind(found.value), found.origins)
+                return const(kind(value.value), value.origins)
             except (TypeError, ValueError, OverflowError):
-                return number(origins=found.origins)
-        if isinstance(found, (Sequence, Mapping)) and kind is bool:
-            return Host("bool", sym=mix("bool", found.sym), origins=origins_of([found]))
-        return Host(kind.__name__, sym=mix(kind.__name__, found.sym), origins=found.origins)
+                return number(origins=value.origins)
+        if isinstance(value, (Sequence, Mapping)) and kind is bool:
+            return Host("bool", sym=mix("bool", value.sym), origins=origins_of([value]))
+        return Host(kind.__name__, sym=mix(kind.__name__, value.sym), origins=value.origins)
 
     return convert
 
@@ -83,70 +83,70 @@ def read_number(machine: Machine, tensor: Tensor, node: ast.AST, how: str) -> Va
 
 
 def _print(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    for each in args:
-        containers.read_text(machine, each, node)
-    if not any(tensor.on_gpu for each in args for tensor in tensors_in(each)):
+    for arg in args:
+        containers.read_text(machine, arg, node)
+    if not any(tensor.on_gpu for arg in args for tensor in tensors_in(arg)):
         machine.report("CG108", node, f"{quoted(node)} runs at capture only, not at a replay")
     del kwargs
     return const(None)
 
 
 def _str(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
-    for each in args[:1]:
-        containers.read_text(machine, each, node)
-        if isinstance(each, Host) and each.known and not isinstance(each.value, (int, float, str, bool, type(None))):
+    for arg in args[:1]:
+        containers.read_text(machine, arg, node)
+        if isinstance(arg, Host) and arg.known and not isinstance(arg.value, (int, float, str, bool, type(None))):
             break
-        if isinstance(each, Host) and each.known:
-            return const(str(each.value), each.origins)
-    return Host("str", sym=mix("str", *(each.sym for each in args)), origins=origins_of(args))
+        if isinstance(arg, Host) and arg.known:
+            return const(str(arg.value), arg.origins)
+    return Host("str", sym=mix("str", *(arg.sym for arg in args)), origins=origins_of(args))
 
 
 def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return number()
-    found = args[0]
-    if isinstance(found, Sequence):
-        items = known_items(machine, found, node)
-        slot = (id(found), "items")
+    value = args[0]
+    if isinstance(value, Sequence):
+        items = known_items(machine, value, node)
+        slot = (id(value), "items")
         if slot in machine.read_slots:
             message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"
             return number(origins=machine.origin("CG302", node, message, slot))
-        return number(mix("len", found.sym), found.origins) if items is None else const(len(items))
-    if isinstance(found, Mapping):
-        return number(mix("len", found.sym)) if found.rest is not None else const(len(found.slots))
-    if isinstance(found, Host) and found.known and isinstance(found.value, (str, bytes, tuple)):
-        return const(len(found.value), found.origins)
-    if isinstance(found, Instance):
-        method = found.cls.find("__len__")
+        return number(mix("len", value.sym), value.origins) if items is None else const(len(items))
+    if isinstance(value, Mapping):
+        return number(mix("len", value.sym)) if value.rest is not None else const(len(value.slots))
+    if isinstance(value, Host) and value.known and isinstance(value.value, (str, bytes, tuple)):
+        return const(len(value.value), value.origins)
+    if isinstance(value, Instance):
+        method = value.cls.find("__len__")
         if method:
-            return machine.call(Bound(found, method[1]), [], {}, node)
-        items = items_of(machine, found, node)
-        return number(mix("len", found.sym)) if items is None else const(len(items))
-    if isinstance(found, Object):
-        items = items_of(machine, found, node)
-        return number(mix("len", found.sym)) if items is None else const(len(items))
-    if isinstance(found, Tensor):
-        return const(found.first) if found.first is not None else Host("number", sym=mix("len", min(found.storages)))
-    return number(mix("len", found.sym), found.origins)
+            return machine.call(Bound(value, method[1]), [], {}, node)
+        items = items_of(machine, value, node)
+        return number(mix("len", value.sym)) if items is None else const(len(items))
+    if isinstance(value, Object):
+        items = items_of(machine, value, node)
+        return number(mix("len", value.sym)) if items is None else const(len(items))
+    if isinstance(value, Tensor):
+        return const(value.first) if value.first is not None else Host("number", sym=mix("len", min(value.storages)))
+    return number(mix("len", value.sym), value.origins)
 
 
 def _range(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
-    if any(isinstance(each, Tensor) and each.on_gpu for each in args):
+    if any(isinstance(arg, Tensor) and arg.on_gpu for arg in args):
         machine.report("CG207", node, f"{quoted(node)} needs the value of a GPU tensor as a loop count")
         return Sequence("range", None, machine.round, number())
-    bounds = [each.value for each in args if isinstance(each, Host) and each.known and isinstance(each.value, int)]
+    bounds = [arg.value for arg in args if isinstance(arg, Host) and arg.known and isinstance(arg.value, int)]
     if len(bounds) == len(args) and args:
         try:
             steps = range(*bounds)
         except (TypeError, ValueError):
             return Value()
         if len(steps) <= 64:
-            made = Sequence("range", [const(each, origins_of(args)) for each in steps], machine.round)
+            made = Sequence("range", [const(arg, origins_of(args)) for arg in steps], machine.round)
             made.origins = origins_of(args)
             return made
-    kind = "extent" if any(isinstance(each, Host) and each.kind == "extent" for each in args) else "number"
+    kind = "extent" if any(isinstance(arg, Host) and arg.kind == "extent" for arg in args) else "number"
     made = Sequence(
-        "range", None, machine.round, Host(kind, sym=mix("range", *(each.sym for each in args)), origins=origins_of(args))
+        "range", None, machine.round, Host(kind, sym=mix("range", *(arg.sym for arg in args)), origins=origins_of(args))
     )
     made.origins = origins_of(args)
     return made
@@ -161,170 +161,178 @@ def _enumerate(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> V
         pair = Sequence("tuple", [number(mix("place", id(node))), sample_item(machine, args[0], node)], machine.round)
         return Sequence("iterator", None, machine.round, pair)
     first = start.value if isinstance(start, Host) and isinstance(start.value, int) else 0
-    pairs: Args = [Sequence("tuple", [const(first + place), each], machine.round) for place, each in enumerate(items)]
+    pairs: Args = [Sequence("tuple", [const(first + place), item], machine.round) for place, item in enumerate(items)]
     return Sequence("iterator", pairs, machine.round)
 
 
 def zip_items(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     """Return what `zip` yields: rows where all columns are known."""
-    columns = [items_of(machine, each, node) for each in args]
+    columns = [items_of(machine, arg, node) for arg in args]
     if columns and all(column is not None for column in columns):
         rows: Args = [
             Sequence("tuple", list(row), machine.round) for row in zip(*(column or [] for column in columns), strict=False)
         ]
         return Sequence("iterator", rows, machine.round)
-    each_item = [sample_item(machine, each, node) for each in args]
+    each_item = [sample_item(machine, arg, node) for arg in args]
     return Sequence("iterator", None, machine.round, Sequence("tuple", each_item, machine.round))
 
 
 def _map(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if len(args) < 2:
         return Value()
-    columns = [items_of(machine, each, node) for each in args[1:]]
+    columns = [items_of(machine, arg, node) for arg in args[1:]]
     if all(column is not None for column in columns):
         rows = zip(*(column or [] for column in columns), strict=False)
         return Sequence("iterator", [machine.call(args[0], list(row), {}, node) for row in rows], machine.round)
-    one = machine.call(args[0], [sample_item(machine, each, node) for each in args[1:]], {}, node)
-    return Sequence("iterator", None, machine.round, one)
+    result = machine.call(args[0], [sample_item(machine, arg, node) for arg in args[1:]], {}, node)
+    return Sequence("iterator", None, machine.round, result)
 
 
 def _filter(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if len(args) < 2:
         return Value()
-    one = sample_item(machine, args[1], node)
-    tested = one if is_none(args[0]) else machine.call(args[0], [one], {}, node)
+    item = sample_item(machine, args[1], node)
+    tested = item if is_none(args[0]) else machine.call(args[0], [item], {}, node)
     truth_of(machine, tested, node)
-    return Sequence("iterator", None, machine.round, one)
+    return Sequence("iterator", None, machine.round, item)
 
 
 def _sum(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
     items = items_of(machine, args[0], node)
-    each = items or [sample_item(machine, args[0], node)]
-    if any(isinstance(one, Tensor) for one in each):
+    values = items or [sample_item(machine, args[0], node)]
+    if any(isinstance(value, Tensor) for value in values):
         total: Value = const(0)
-        for item in each:
+        for item in values:
             total = binary(machine, ast.Add, total, item, node)
         return total
-    if items is not None and all(isinstance(one, Host) and one.known and isinstance(one.value, (int, float)) for one in items):
-        return const(sum(one.value for one in items if isinstance(one, Host)), origins_of(items))  # type: ignore[misc]
-    return number(mix("sum", *(one.sym for one in each)), origins_of(each))
+    if items is not None and all(
+        isinstance(value, Host) and value.known and isinstance(value.value, (int, float)) for value in items
+    ):
+        return const(sum(value.value for value in items if isinstance(value, Host)), origins_of(items))  # type: ignore[misc]
+    return number(mix("sum", *(value.sym for value in values)), origins_of(values))
 
 
 def _extreme(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
-    each = args if len(args) > 1 else items_of(machine, args[0], node) or [sample_item(machine, args[0], node)]
-    compared = [machine.call(kwargs["key"], [one], {}, node) for one in each] if "key" in kwargs else each
-    if any(isinstance(one, Tensor) and one.on_gpu for one in compared) and (len(compared) > 1 or len(args) == 1):
+    values = args if len(args) > 1 else items_of(machine, args[0], node) or [sample_item(machine, args[0], node)]
+    compared = [machine.call(kwargs["key"], [value], {}, node) for value in values] if "key" in kwargs else values
+    if any(isinstance(value, Tensor) and value.on_gpu for value in compared) and (len(compared) > 1 or len(args) == 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
-        return next(one for one in each if isinstance(one, Tensor)) if any(isinstance(one, Tensor) for one in each) else each[0]
+        return (
+            next(value for value in values if isinstance(value, Tensor))
+            if any(isinstance(value, Tensor) for value in values)
+            else values[0]
+        )
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "max"
-    known = [one.value for one in each if isinstance(one, Host) and one.known and isinstance(one.value, (int, float))]
-    if len(known) == len(each) and known and "key" not in kwargs:
-        return const(min(known) if name == "min" else max(known), origins_of(each))
-    if all(isinstance(one, Host) for one in each):
-        return number(mix(name, *(one.sym for one in each)), origins_of(each))
-    return (joined(each, machine.round) or Value()).marked(origins_of(each))
+    known = [
+        value.value for value in values if isinstance(value, Host) and value.known and isinstance(value.value, (int, float))
+    ]
+    if len(known) == len(values) and known and "key" not in kwargs:
+        return const(min(known) if name == "min" else max(known), origins_of(values))
+    if all(isinstance(value, Host) for value in values):
+        return number(mix(name, *(value.sym for value in values)), origins_of(values))
+    return (joined(values, machine.round) or Value()).marked(origins_of(values))
 
 
 def _sorted(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
     items = items_of(machine, args[0], node)
-    each = items or [sample_item(machine, args[0], node)]
-    compared = [machine.call(kwargs["key"], [one], {}, node) for one in each] if "key" in kwargs else each
-    if any(isinstance(one, Tensor) and one.on_gpu for one in compared) and (items is None or len(items) > 1):
+    values = items or [sample_item(machine, args[0], node)]
+    compared = [machine.call(kwargs["key"], [value], {}, node) for value in values] if "key" in kwargs else values
+    if any(isinstance(value, Tensor) and value.on_gpu for value in compared) and (items is None or len(items) > 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
-    if items is not None and "key" not in kwargs and all(isinstance(one, Host) and one.known for one in items):
+    if items is not None and "key" not in kwargs and all(isinstance(value, Host) and value.known for value in items):
         try:
-            return Sequence("list", sorted(items, key=lambda one: one.value), machine.round)  # type: ignore[attr-defined]
+            return Sequence("list", sorted(items, key=lambda value: value.value), machine.round)  # type: ignore[attr-defined]
         except TypeError:
             return Value()
-    return Sequence("list", items, machine.round, joined(each, machine.round))
+    return Sequence("list", items, machine.round, joined(values, machine.round))
 
 
 def _any(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
     items = items_of(machine, args[0], node)
-    each = items if items is not None else [sample_item(machine, args[0], node)]
-    if any(isinstance(one, Tensor) and one.on_gpu for one in each):
+    values = items if items is not None else [sample_item(machine, args[0], node)]
+    if any(isinstance(value, Tensor) and value.on_gpu for value in values):
         machine.report("CG206", node, f"{quoted(node)} asks for the truth of GPU tensors on the host")
         return Host("bool")
-    truths = [truth_of(machine, one, node)[0] for one in each]
+    truths = [truth_of(machine, value, node)[0] for value in values]
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "any"
     if items is not None and None not in truths:
-        return const(any(truths) if name == "any" else all(truths), origins_of(each))
+        return const(any(truths) if name == "any" else all(truths), origins_of(values))
     if items is not None and name == "any" and True in truths:
-        return const(True, origins_of(each))
+        return const(True, origins_of(values))
     if items is not None and name == "all" and False in truths:
-        return const(False, origins_of(each))
-    return Host("bool", sym=mix(name, *(one.sym for one in each)), origins=origins_of(each))
+        return const(False, origins_of(values))
+    return Host("bool", sym=mix(name, *(value.sym for value in values)), origins=origins_of(values))
 
 
 def _numeric(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
-    if any(isinstance(each, Tensor) for each in args):
+    if any(isinstance(arg, Tensor) for arg in args):
         name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "abs"
         return machine.call(External(f"torch.{name}"), args, {}, node)
-    known = [each.value for each in args if isinstance(each, Host) and each.known]
+    known = [arg.value for arg in args if isinstance(arg, Host) and arg.known]
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-    if len(known) == len(args) and name in {"abs", "round"} and all(isinstance(each, (int, float)) for each in known):
+    if len(known) == len(args) and name in {"abs", "round"} and all(isinstance(arg, (int, float)) for arg in known):
         try:
             return const(getattr(builtins, name)(*known), origins_of(args))
         except (TypeError, ValueError, OverflowError):
             return number(origins=origins_of(args))
-    return number(mix(name, *(each.sym for each in args)), origins_of(args))
+    return number(mix(name, *(arg.sym for arg in args)), origins_of(args))
 
 
 def _isinstance(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     del machine, node
     if len(args) < 2:
         return Host("bool")
-    found, wanted = args[0], args[1]
+    value, wanted = args[0], args[1]
     if isinstance(wanted, Host) and wanted.known:
         return Host("bool")
-    answers = [_is_a(found, each) for each in (wanted.each() if isinstance(wanted, Sequence) else [wanted])]
+    answers = [_is_a(value, cls) for cls in (wanted.each() if isinstance(wanted, Sequence) else [wanted])]
     if True in answers:
         return const(True)
-    return Host("bool", sym=mix("isinstance", found.sym, wanted.sym)) if None in answers or not answers else const(False)
+    return Host("bool", sym=mix("isinstance", value.sym, wanted.sym)) if None in answers or not answers else const(False)
 
 
 _HOST_TYPES = {"builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.list", "builtins.tuple",
                "builtins.dict", "numbers.Number", "numbers.Real", "collections.abc.Mapping", "collections.abc.Sequence"}  # fmt: skip
 
 
-def _is_a(found: Value, wanted: Value) -> bool | None:
+def _is_a(value: Value, wanted: Value) -> bool | None:
     """Whether a value is of a type, where that is known."""
     if isinstance(wanted, Class):
         return (
-            wanted in found.cls.line()
-            if isinstance(found, Instance) and not found.guessed
+            wanted in value.cls.line()
+            if isinstance(value, Instance) and not value.guessed
             else None
-            if type(found) is Value
+            if type(value) is Value
             else False
         )
-    if not isinstance(wanted, External) or isinstance(found, Choice) or type(found) is Value:
+    if not isinstance(wanted, External) or isinstance(value, Choice) or type(value) is Value:
         return None
     name = wanted.name
-    if isinstance(found, Tensor):
+    if isinstance(value, Tensor):
         if name in {"torch.Tensor", "torch.nn.Parameter"}:
-            return None if found.optional or name.endswith("Parameter") else True
+            return None if value.optional or name.endswith("Parameter") else True
         return False if name in _HOST_TYPES else None
-    if isinstance(found, Host) and name in {"torch.Tensor", "torch.nn.Module"}:
+    if isinstance(value, Host) and name in {"torch.Tensor", "torch.nn.Module"}:
         return False
-    if isinstance(found, Host) and found.known and name.startswith("builtins."):
+    if isinstance(value, Host) and value.known and name.startswith("builtins."):
         kind = getattr(builtins, name[9:], None)
-        return isinstance(found.value, kind) if isinstance(kind, type) else None
-    if isinstance(found, Sequence) and name.startswith("builtins."):
-        return found.kind == name[9:]
-    if isinstance(found, Mapping) and name.startswith("builtins."):
+        return isinstance(value.value, kind) if isinstance(kind, type) else None
+    if isinstance(value, Sequence) and name.startswith("builtins."):
+        return value.kind == name[9:]
+    if isinstance(value, Mapping) and name.startswith("builtins."):
         return name == "builtins.dict"
-    if isinstance(found, Object) and name.startswith("torch."):
-        return True if found.name == name else bool(name == "torch.nn.Module" and found.name.startswith("torch.nn."))
-    if isinstance(found, Instance) and name.startswith("torch.nn."):
-        return name in found.cls.libraries() or None
+    if isinstance(value, Object) and name.startswith("torch."):
+        return True if value.name == name else bool(name == "torch.nn.Module" and value.name.startswith("torch.nn."))
+    if isinstance(value, Instance) and name.startswith("torch.nn."):
+        return name in value.cls.libraries() or None
     return None
 
 
@@ -337,7 +345,7 @@ def _hasattr(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         if name in owner.slots or owner.cls.find(name):
             return const(True)
         known = not owner.guessed and not any(
-            not each.startswith(("torch.nn.Module", "builtins.", "abc.")) for each in owner.cls.libraries()
+            not library.startswith(("torch.nn.Module", "builtins.", "abc.")) for library in owner.cls.libraries()
         )
         return const(False) if known and not owner.cls.find("__getattr__") else Host("bool")
     if isinstance(owner, (Function, Bound)):
@@ -351,14 +359,14 @@ def _getattr(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Val
     owner, name = args[0], args[1]
     if not isinstance(name, Host) or not isinstance(name.value, str):
         if isinstance(owner, Instance):
-            options: Args = [each for each in owner.slots.values() if isinstance(each, (Tensor, Instance, Object))]
+            options: Args = [option for option in owner.slots.values() if isinstance(option, (Tensor, Instance, Object))]
             return picked(machine, joined(options, machine.round) or Value(), name)
         return Value(mix("getattr", owner.sym, name.sym), name.origins)
     missing = _hasattr(machine, args, kwargs, node)
     if len(args) > 2 and isinstance(missing, Host) and missing.value is False:
         return args[2]
-    found = attribute(machine, owner, name.value, node)
-    return picked(machine, found, name)
+    value = attribute(machine, owner, name.value, node)
+    return picked(machine, value, name)
 
 
 def _setattr(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
@@ -397,14 +405,14 @@ def _next(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         items = source.items
         return items[0] if items else source.rest or Value()
     if isinstance(source, Object):
-        found = advanced(machine, source, node)
+        item = advanced(machine, source, node)
         if machine.inside and source.made < machine.round:
             message = f"{quoted(node)} advances an iterator at capture only; every replay repeats what it gave then"
             origins = machine.origin("CG105", node, message)
-            if isinstance(found, Host):
-                return Host(found.kind, origins=found.origins | origins)
+            if isinstance(item, Host):
+                return Host(item.kind, origins=item.origins | origins)
             machine.emit(origins)
-        return found
+        return item
     if isinstance(source, Instance):
         method = source.cls.find("__next__")
         if method:
@@ -424,8 +432,8 @@ def advanced(machine: Machine, source: Object, node: ast.AST) -> Value:
         yielded: Args = []
         if len(source.args) and len(machine.frames) < 20:
 
-            def keep(found: Value) -> int:
-                yielded.append(found)
+            def keep(item: Value) -> int:
+                yielded.append(item)
                 return 0
 
             run_generator(machine, source, keep)
@@ -449,7 +457,7 @@ def _type(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:
     del machine
     if len(args) == 1 and isinstance(args[0], Instance):
         return args[0].cls
-    return Value(mix("type", *(each.sym for each in args)))
+    return Value(mix("type", *(arg.sym for arg in args)))
 
 
 def _super(machine: Machine, args: Args, _: Kwargs, __: ast.AST) -> Value:

@@ -74,39 +74,39 @@ def make_dict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
     return made
 
 
-def copy_of(machine: Machine, found: Value, depth: int = 4) -> Value:
+def copy_of(machine: Machine, value: Value, depth: int = 4) -> Value:
     """Return a deep copy: the same structure on memory of its own."""
     if not depth:
-        return found
-    if isinstance(found, Tensor):
-        new = Tensor(found.device, found.ndim, found.dtype, None, found.sym, found.origins, pinned=found.pinned)
-        new.parameter = found.parameter
+        return value
+    if isinstance(value, Tensor):
+        new = Tensor(value.device, value.ndim, value.dtype, None, value.sym, value.origins, pinned=value.pinned)
+        new.parameter = value.parameter
         return new
-    if isinstance(found, Sequence):
-        items = None if found.items is None else [copy_of(machine, each, depth - 1) for each in found.items]
-        return Sequence(found.kind, items, machine.round, found.rest and copy_of(machine, found.rest, depth - 1))
-    if isinstance(found, Instance):
-        new_instance = Instance(found.cls, machine.round)
-        new_instance.slots = {name: copy_of(machine, each, depth - 1) for name, each in found.slots.items()}
+    if isinstance(value, Sequence):
+        items = None if value.items is None else [copy_of(machine, item, depth - 1) for item in value.items]
+        return Sequence(value.kind, items, machine.round, value.rest and copy_of(machine, value.rest, depth - 1))
+    if isinstance(value, Instance):
+        new_instance = Instance(value.cls, machine.round)
+        new_instance.slots = {name: copy_of(machine, item, depth - 1) for name, item in value.slots.items()}
         return new_instance
-    if isinstance(found, Object):
-        twin = Object(found.name, [copy_of(machine, each, depth - 1) for each in found.args], found.kwargs, machine.round)
-        twin.slots = {name: copy_of(machine, each, depth - 1) for name, each in found.slots.items()}
-        twin.site = found.site
+    if isinstance(value, Object):
+        twin = Object(value.name, [copy_of(machine, item, depth - 1) for item in value.args], value.kwargs, machine.round)
+        twin.slots = {name: copy_of(machine, item, depth - 1) for name, item in value.slots.items()}
+        twin.site = value.site
         return twin
-    if isinstance(found, Mapping):
-        made = Mapping(machine.round, found.rest)
-        made.slots = {name: copy_of(machine, each, depth - 1) for name, each in found.slots.items()}
+    if isinstance(value, Mapping):
+        made = Mapping(machine.round, value.rest)
+        made.slots = {name: copy_of(machine, item, depth - 1) for name, item in value.slots.items()}
         return made
-    return found
+    return value
 
 
 def chain(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     """Return the items of several iterables as one iterator."""
-    columns = [items_of(machine, each, node) for each in args]
+    columns = [items_of(machine, item, node) for item in args]
     if all(column is not None for column in columns):
-        return Sequence("iterator", [each for column in columns for each in column or []], machine.round)
-    rest = joined([sample_item(machine, each, node) for each in args], machine.round)
+        return Sequence("iterator", [item for column in columns for item in column or []], machine.round)
+    rest = joined([sample_item(machine, item, node) for item in args], machine.round)
     return Sequence("iterator", None, machine.round, rest)
 
 
@@ -120,7 +120,7 @@ def make_defaultdict(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST
 
 def make_counter(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return a dict whose missing items are 0."""
-    made = make_dict(machine, [each for each in args if isinstance(each, Mapping)], kwargs, node)
+    made = make_dict(machine, [arg for arg in args if isinstance(arg, Mapping)], kwargs, node)
     if isinstance(made, Mapping):
         made.factory = External("builtins.int")
         made.rest = Value() if args and not isinstance(args[0], Mapping) else made.rest
@@ -150,7 +150,7 @@ def sequence_method(machine: Machine, owner: Sequence, name: str, args: Args, no
     if name in {"pop", "popleft", "remove", "clear", "discard"}:
         return _removed(machine, owner, name, args, node)
     if name in {"index", "count", "remove", "sort"}:
-        if any(isinstance(each, Tensor) and each.on_gpu for each in owner.each()):
+        if any(isinstance(item, Tensor) and item.on_gpu for item in owner.each()):
             hazard = "CG206" if name == "sort" else "CG205"
             machine.report(hazard, node, f"{quoted(node)} compares GPU tensors on the host")
         return number(mix(name, owner.sym))
@@ -164,7 +164,7 @@ def sequence_method(machine: Machine, owner: Sequence, name: str, args: Args, no
 
 
 def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
-    if name == "remove" and any(isinstance(each, Tensor) and each.on_gpu for each in (*args, *owner.each())):
+    if name == "remove" and any(isinstance(part, Tensor) and part.on_gpu for part in (*args, *owner.each())):
         machine.report("CG205", node, f"{quoted(node)} compares GPU tensors on the host")
     if name == "clear":
         if (id(owner), "items") not in machine.read_slots:
@@ -177,9 +177,9 @@ def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast
         place = 0 if name == "popleft" else place
         if -len(items) <= place < len(items):
             left = list(items)
-            found = left.pop(place)
+            item = left.pop(place)
             machine.write_items(owner, left, None, node)
-            return found
+            return item
     return sample_item(machine, owner, node)
 
 
@@ -244,25 +244,25 @@ def host_method(machine: Machine, owner: Host, name: str, args: Args, kwargs: Kw
     """Return what a method of a string or number returns."""
     parts = [owner, *args, *kwargs.values()]
     if name in {"format", "join"} and (owner.kind in {"str", ""}):
-        for each in (*args, *kwargs.values()):
-            read_text(machine, each, node)
+        for part in (*args, *kwargs.values()):
+            read_text(machine, part, node)
     if owner.kind == "size":
         return (
             Sequence("list", None, machine.round, number(mix(name, owner.sym)))
             if name == "tolist"
             else number(mix(name, owner.sym))
         )
-    known = [each.value for each in args if isinstance(each, Host) and each.known]
+    known = [part.value for part in args if isinstance(part, Host) and part.known]
     if owner.known and isinstance(owner.value, str) and len(known) == len(args) and not kwargs and name in _STRING_METHODS:
         try:
             result = getattr(owner.value, name)(*known)
         except (TypeError, ValueError):
             return Value()
         if isinstance(result, list):
-            return Sequence("list", [const(each, origins_of(parts)) for each in result], machine.round)
+            return Sequence("list", [const(part, origins_of(parts)) for part in result], machine.round)
         return const(result, origins_of(parts))
     kind = "bool" if name.startswith(("is", "starts", "ends")) else owner.kind
-    return Host(kind, sym=mix(name, *(each.sym for each in parts)), origins=origins_of(parts))
+    return Host(kind, sym=mix(name, *(part.sym for part in parts)), origins=origins_of(parts))
 
 
 _STRING_METHODS = {"lower", "upper", "strip", "lstrip", "rstrip", "split", "rsplit", "startswith", "endswith", "replace", "title",

@@ -33,15 +33,15 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
         last = name.rsplit(".", 1)[-1]
         if last in {"default_rng", "RandomState", "Generator"}:
             return Object("numpy.random.Generator", args, kwargs, machine.round)
-        found = stdlib.drawn(machine, "CG602", last, args, node)
-        return Array(origins=found.origins) if args and type(found) is Host else found
+        numbers = stdlib.drawn(machine, "CG602", last, args, node)
+        return Array(origins=numbers.origins) if args and type(numbers) is Host else numbers
     parts = [*args, *kwargs.values()]
-    if any(tensor.on_gpu for each in parts for tensor in tensors_in(each)):
+    if any(tensor.on_gpu for part in parts for tensor in tensors_in(part)):
         machine.report("CG203", node, f"{quoted(node)} needs a GPU tensor as a numpy array")
         return Array()
     if name in {"numpy.float32", "numpy.float64", "numpy.int64", "numpy.int32"} and not args:
         return Host("dtype", sym=mix(name))
-    return Array(sym=mix(name, *(each.sym for each in parts)), origins=origins_of(parts))
+    return Array(sym=mix(name, *(part.sym for part in parts)), origins=origins_of(parts))
 
 
 def array_method(machine: Machine, owner: Array, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -52,4 +52,4 @@ def array_method(machine: Machine, owner: Array, name: str, args: Args, kwargs: 
         return const(None)
     if name in {"item", "__float__", "__int__", "tolist"}:
         return number(mix(name, owner.sym), origins_of(parts))
-    return Array(sym=mix(name, *(each.sym for each in parts)), origins=origins_of(parts))
+    return Array(sym=mix(name, *(part.sym for part in parts)), origins=origins_of(parts))

@@ -38,11 +38,11 @@ Kwargs = dict[str, Value]
 
 def yields(node: ast.AST) -> bool:
     """Whether a function is a generator."""
-    found = _GENERATORS.get(node)
-    if found is None:
+    answer = _GENERATORS.get(node)
+    if answer is None:
         body = node.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
-        found = _GENERATORS[node] = any(map(_has_yield, body))
-    return found
+        answer = _GENERATORS[node] = any(map(_has_yield, body))
+    return answer
 
 
 _GENERATORS: dict[ast.AST, bool] = {}
@@ -97,7 +97,7 @@ def decorate_class(decorator: Value, made: Class) -> Value:
 def bind_arguments(machine: Machine, function: Function, args: Args, kwargs: Kwargs, scope: Scope) -> None:
     """Fill the names of a function's arguments."""
     spec = function.node.args
-    names = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    names = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
     left = dict(kwargs)
     for place, name in enumerate(names):
         if place < len(args):
@@ -106,9 +106,9 @@ def bind_arguments(machine: Machine, function: Function, args: Args, kwargs: Kwa
             scope.slots[name] = left.pop(name)
         else:
             scope.slots[name] = function.defaults.get(name) or Value()
-    for each in spec.kwonlyargs:
-        given = left.pop(each.arg) if each.arg in left else function.defaults.get(each.arg)
-        scope.slots[each.arg] = given or Value()
+    for argument in spec.kwonlyargs:
+        given = left.pop(argument.arg) if argument.arg in left else function.defaults.get(argument.arg)
+        scope.slots[argument.arg] = given or Value()
     if spec.vararg:
         scope.slots[spec.vararg.arg] = Sequence("tuple", args[len(names) :], machine.round)
     if spec.kwarg:
@@ -120,10 +120,10 @@ def bind_arguments(machine: Machine, function: Function, args: Args, kwargs: Kwa
 def complete(machine: Machine, cls: Class) -> None:
     """Look up base classes that were named in a module of which only the outline was read."""
     for place, base in enumerate(cls.bases):
-        found = base.resolve(machine) if isinstance(base, Later) else base
-        cls.bases[place] = found
-        if isinstance(found, Class) and found is not cls and found not in cls.bases[:place]:
-            complete(machine, found)
+        parent = base.resolve(machine) if isinstance(base, Later) else base
+        cls.bases[place] = parent
+        if isinstance(parent, Class) and parent is not cls and parent not in cls.bases[:place]:
+            complete(machine, parent)
 
 
 def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -131,7 +131,9 @@ def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: 
     complete(machine, cls)
     libraries = cls.libraries()
     if any(name.endswith(("Enum", "Flag")) for name in libraries) and args:
-        return next((each for name, each in cls.slots.items() if isinstance(each, Host) and each.sym == args[0].sym), Value())
+        return next(
+            (member for name, member in cls.slots.items() if isinstance(member, Host) and member.sym == args[0].sym), Value()
+        )
     made = Instance(cls, machine.round)
     if any(name.startswith("torch.nn.") for name in libraries):
         made.slots["training"] = const(True)
@@ -144,10 +146,12 @@ def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: 
             )
     modules.inherit_container(machine, made, args, kwargs)
     machine.instances.setdefault(cls.node, []).append(made)
-    found = cls.find("__init__")
-    if found:
-        machine.call(Bound(made, found[1]), args, kwargs, node)
-    elif any("__dataclass__" in each.slots for each in cls.line()) or any(name.endswith("NamedTuple") for name in libraries):
+    init = cls.find("__init__")
+    if init:
+        machine.call(Bound(made, init[1]), args, kwargs, node)
+    elif any("__dataclass__" in member.slots for member in cls.line()) or any(
+        name.endswith("NamedTuple") for name in libraries
+    ):
         _fill_fields(machine, made, args, dict(kwargs))
         after = cls.find("__post_init__")
         if after:
@@ -157,10 +161,10 @@ def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: 
 
 def _fill_fields(machine: Machine, made: Instance, args: Args, kwargs: Kwargs) -> None:
     names = [
-        each.target.id
+        statement.target.id
         for cls in reversed(made.cls.line())
-        for each in cls.node.body
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        for statement in cls.node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
     for place, name in enumerate(dict.fromkeys(names)):
         default = made.cls.find(name)
@@ -194,7 +198,7 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
     if run is not None:
         return run(machine, args, kwargs, node)
     if package in {"bisect", "heapq", "statistics", "decimal", "fractions"} and any(
-        tensor.on_gpu for each in args for tensor in tensors_in(each)
+        tensor.on_gpu for arg in args for tensor in tensors_in(arg)
     ):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
         return number()
@@ -202,7 +206,7 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
         machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
         if name in {"os.getenv", "os.environ.get"}:  # a variable is taken to be unset: switches for debugging are
             return args[1] if len(args) > 1 else kwargs.get("default", const(None))
-        return Host("str", sym=mix(name, *(each.sym for each in args)))
+        return Host("str", sym=mix(name, *(arg.sym for arg in args)))
     if name.startswith(("logging.", "warnings.")):
         return stdlib.logging_call(machine, name, args, node)
     return _opaque(name, args, kwargs, machine)
@@ -211,12 +215,12 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
 def _opaque(name: str, args: Args, kwargs: Kwargs, machine: Machine | None = None) -> Value:
     """Return what a function returns of which nothing is known but its name: the same for the same arguments."""
     if machine is not None and machine.inside:
-        for each in (*args, *kwargs.values()):
-            machine.use(each)
+        for part in (*args, *kwargs.values()):
+            machine.use(part)
     if machine is not None and name.rsplit(".", 1)[-1][:1].isupper():
         return Object(name, args, kwargs, machine.round)
     parts = [*args, *kwargs.values()]
-    return Value(mix(name, *(each.sym for each in parts)), origins_of(parts))
+    return Value(mix(name, *(part.sym for part in parts)), origins_of(parts))
 
 
 def method(machine: Machine, receiver: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -230,4 +234,4 @@ def method(machine: Machine, receiver: Value, name: str, args: Args, kwargs: Kwa
     if isinstance(receiver, Array):
         return numpy.array_method(machine, receiver, name, args, kwargs, node)
     parts = [receiver, *args, *kwargs.values()]
-    return Value(mix(name, *(each.sym for each in parts)), origins_of(parts))
+    return Value(mix(name, *(part.sym for part in parts)), origins_of(parts))

@@ -67,7 +67,7 @@ def of_thread(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kw
     if name in {"start", "submit", "map"} and target is not None:
         before = machine.gpu_calls
         given = owner.kwargs.get("args") if owner.name == "threading.Thread" else None
-        inner = given.each() if isinstance(given, Sequence) else [each for each in args[1:] if name == "submit"] or [Tensor()]
+        inner = given.each() if isinstance(given, Sequence) else [arg for arg in args[1:] if name == "submit"] or [Tensor()]
         reporting, machine.reporting = machine.reporting, False
         machine.call(target, inner, {}, node)
         machine.reporting = reporting
@@ -114,17 +114,17 @@ def drawn(machine: Machine, hazard: str, how: str, args: Args, node: ast.AST) ->
 
 def math_call(machine: Machine, name: str, args: Args, node: ast.AST) -> Value:
     """Return what a function of `math` returns."""
-    for each in args:
-        if isinstance(each, Tensor):
-            return builtins.read_number(machine, each, node, name)
-    known = [each.value for each in args if isinstance(each, Host) and each.known and isinstance(each.value, (int, float))]
+    for arg in args:
+        if isinstance(arg, Tensor):
+            return builtins.read_number(machine, arg, node, name)
+    known = [arg.value for arg in args if isinstance(arg, Host) and arg.known and isinstance(arg.value, (int, float))]
     function = getattr(math, name[5:], None) if name.startswith("math.") else None
-    if len(known) == len(args) and callable(function) and all(abs(each) < 1e6 for each in known):
+    if len(known) == len(args) and callable(function) and all(abs(arg) < 1e6 for arg in known):
         try:
             return const(function(*known), origins_of(args))
         except (TypeError, ValueError, OverflowError):
             return number(origins=origins_of(args))
-    return number(mix(name, *(each.sym for each in args)), origins_of(args))
+    return number(mix(name, *(arg.sym for arg in args)), origins_of(args))
 
 
 def logging_call(machine: Machine, name: str, args: Args, node: ast.AST) -> Value:
@@ -139,8 +139,8 @@ def logged(machine: Machine, how: str, args: Args, node: ast.AST) -> Value:
     """Return a line in a log: from warnings on, its arguments are formatted under Python's default level."""
     formats = {"DEBUG": {"debug", "info"}, "INFO": {"info"}}.get(machine.torch.log_level, set())
     if how in {"warning", "error", "critical", "exception", "warn"} | formats:
-        for each in args:
-            containers.read_text(machine, each, node)
+        for arg in args:
+            containers.read_text(machine, arg, node)
     if how in {"debug", "info", "warning", "error", "critical", "exception", "log", "warn", "warning_once"}:
         machine.report("CG108", node, f"{quoted(node)} runs at capture only, not at a replay")
         return const(None)
@@ -171,28 +171,28 @@ def _reduce(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     items = items_of(machine, args[1], node)
     rest = (items or [sample_item(machine, args[1], node)] * 2)[:12]
     result = args[2] if len(args) > 2 else rest.pop(0) if rest else Value()
-    for each in rest:
-        result = machine.call(args[0], [result, each], {}, node)
+    for item in rest:
+        result = machine.call(args[0], [result, item], {}, node)
     return result
 
 
 def _copied(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return Value()
-    found = args[0]
-    if isinstance(found, Tensor):
-        return machine.call(Method(found, "clone"), [], {}, node)
-    return containers.copy_of(machine, found)
+    value = args[0]
+    if isinstance(value, Tensor):
+        return machine.call(Method(value, "clone"), [], {}, node)
+    return containers.copy_of(machine, value)
 
 
 def _islice(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
-    if any(isinstance(each, Tensor) and each.on_gpu for each in args[1:]):
+    if any(isinstance(arg, Tensor) and arg.on_gpu for arg in args[1:]):
         machine.report("CG207", node, f"{quoted(node)} needs the value of a GPU tensor as a count")
     return Sequence("iterator", None, machine.round, sample_item(machine, args[0], node) if args else None)
 
 
 def _repeat(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    if any(isinstance(each, Tensor) and each.on_gpu for each in (*args[1:], *kwargs.values())):
+    if any(isinstance(arg, Tensor) and arg.on_gpu for arg in (*args[1:], *kwargs.values())):
         machine.report("CG207", node, f"{quoted(node)} needs the value of a GPU tensor as a count")
     return Sequence("iterator", None, machine.round, args[0] if args else None)
 
@@ -219,8 +219,8 @@ def _saved(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value
     return Value()
 
 
-def _holds_tensors(found: Value) -> bool:
-    return isinstance(found, (Mapping, Sequence)) and any(tensor.on_gpu for tensor in tensors_in(found))
+def _holds_tensors(value: Value) -> bool:
+    return isinstance(value, (Mapping, Sequence)) and any(tensor.on_gpu for tensor in tensors_in(value))
 
 
 def _threaded(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

@@ -75,13 +75,13 @@ def gradients(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
     run_backwards(machine, node)
     wanted = bound.get("inputs") or Value()
     if isinstance(wanted, Sequence):
-        items = None if wanted.items is None else [_like(each) for each in wanted.items]
+        items = None if wanted.items is None else [_like(item) for item in wanted.items]
         return Sequence("tuple", items, machine.round, Tensor("", None, "float"))
     return Sequence("tuple", [_like(wanted)], machine.round)
 
 
-def _like(found: Value) -> Value:
-    return Tensor(found.device, found.ndim, "float") if isinstance(found, Tensor) else Tensor("", None, "float")
+def _like(value: Value) -> Value:
+    return Tensor(value.device, value.ndim, "float") if isinstance(value, Tensor) else Tensor("", None, "float")
 
 
 def run_backwards(machine: Machine, node: ast.AST) -> None:
@@ -120,10 +120,12 @@ def apply_function(machine: Machine, owner: Class, args: Args, kwargs: Kwargs) -
     if forward is None:
         return Value()
     wants = isinstance(forward[1], Function) and forward[1].node.args.args and len(forward[1].node.args.args) > len(args)
-    found = machine.call(forward[1], [context, *args] if wants or not owner.find("setup_context") else args, kwargs, owner.node)
+    result = machine.call(
+        forward[1], [context, *args] if wants or not owner.find("setup_context") else args, kwargs, owner.node
+    )
     if backward is not None and machine.inside:
         machine.torch.backwards.append((backward[1], context))
-    return found
+    return result
 
 
 def zero_grad(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

@@ -40,18 +40,18 @@ def _same_on_all_ranks(machine: Machine, test: ast.AST) -> bool:
     """Whether both branches of a condition call the same collective, or one sends what the other receives."""
     for node in ast.walk(machine.frame.module.tree):
         if isinstance(node, ast.If) and node.test is test:
-            one, other = (_collectives_in(branch) for branch in (node.body, node.orelse))
-            names = [each[0] for each in one], [each[0] for each in other]
+            first, second = (_collectives_in(branch) for branch in (node.body, node.orelse))
+            names = [call[0] for call in first], [call[0] for call in second]
             if {tuple(names[0]), tuple(names[1])} in ({("send",), ("recv",)}, {("isend",), ("irecv",)}):
                 return True
-            return names[0] == names[1] and (len(one) == 1 or one == other)
+            return names[0] == names[1] and (len(first) == 1 or first == second)
     return False
 
 
 def _collectives_in(statements: list[ast.stmt]) -> list[tuple[str, str]]:
-    calls = [each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Call)]
-    found = [(each.func.attr if isinstance(each.func, ast.Attribute) else "", ast.unparse(each)) for each in calls]
-    return [each for each in found if each[0] in _COLLECTIVES]
+    calls = [call for statement in statements for call in ast.walk(statement) if isinstance(call, ast.Call)]
+    named = [(call.func.attr if isinstance(call.func, ast.Attribute) else "", ast.unparse(call)) for call in calls]
+    return [call for call in named if call[0] in _COLLECTIVES]
 
 
 def on_dropped(machine: Machine, made: Value, node: ast.AST) -> None:
@@ -73,7 +73,7 @@ def collective(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: as
             machine.report("CG707", node, f"{quoted(node)} sends CPU tensors: the graph does not hold that")
         machine.gpu_work(node, *args)
         for origins, where, _ in machine.control:
-            if where is not None and any(each.id == "CG706" for each in origins) and not _same_on_all_ranks(machine, where):
+            if where is not None and any(origin.id == "CG706" for origin in origins) and not _same_on_all_ranks(machine, where):
                 machine.report("CG706", where, f"{quoted(where)} lets ranks capture different collectives, or another order")
         group = kwargs.get("group")
         channel = f"NCCL {group.sym if group is not None and not is_none(group) else 0}"

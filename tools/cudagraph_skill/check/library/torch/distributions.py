@@ -29,7 +29,7 @@ def _validates(made: Object) -> bool:
 def distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Make a distribution, which validates its arguments on the host."""
     made = Object(name, args, kwargs, machine.round)
-    on_gpu = any(tensor.on_gpu for each in (*args, *kwargs.values()) for tensor in tensors_in(each))
+    on_gpu = any(tensor.on_gpu for part in (*args, *kwargs.values()) for tensor in tensors_in(part))
     last = name.rsplit(".", 1)[-1]
     if on_gpu and last in _ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(made):
         machine.report("CG228", node, f"{quoted(node)} reads its arguments on the host even without validation")
@@ -46,8 +46,8 @@ def distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: 
 
 
 def _of_distribution(machine: Machine, made: Object, name: str, args: Args, node: ast.AST) -> Value:
-    parts = [made, *(each for each in made.args if isinstance(each, Object))]
-    given = [tensor for each in parts for part in (*each.args, *each.kwargs.values()) for tensor in tensors_in(part)]
+    parts = [made, *(item for item in made.args if isinstance(item, Object))]
+    given = [tensor for item in parts for part in (*item.args, *item.kwargs.values()) for tensor in tensors_in(part)]
     if name in {"sample", "rsample"} and not any(tensor.on_gpu for tensor in given):
         return factories.cpu_random(machine, node)
     machine.gpu_work(node, *args)
@@ -55,10 +55,10 @@ def _of_distribution(machine: Machine, made: Object, name: str, args: Args, node
         name == "log_prob"
         and _validates(made)
         and made.made < machine.round
-        and any(isinstance(each, Tensor) and each.on_gpu for each in args)
+        and any(isinstance(item, Tensor) and item.on_gpu for item in args)
     ):
         machine.report("CG228", node, f"{quoted(node)} checks its argument on the host: validate_args=False is missing")
-    if name == "sample" and any(each.name.endswith((".Normal", ".LogNormal")) for each in parts) and not _validates(made):
+    if name == "sample" and any(item.name.endswith((".Normal", ".LogNormal")) for item in parts) and not _validates(made):
         machine.report("CG229", node, f"{quoted(node)} checks the standard deviations on the host; rsample() does not")
     if name == "expand":
         return made

@@ -52,7 +52,7 @@ def graph_callables(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST)
             (),
         )
     if isinstance(given, Sequence):
-        items: Args | None = None if given.items is None else [Partial(each, [], {}, "graphed") for each in given.items]
+        items: Args | None = None if given.items is None else [Partial(item, [], {}, "graphed") for item in given.items]
         return Sequence("tuple", items, machine.round, given.rest)
     return Partial(given, [], {}, "graphed")
 

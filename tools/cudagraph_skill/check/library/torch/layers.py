@@ -31,7 +31,7 @@ Kwargs = dict[str, Value]
 
 def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call a module of the user's: hooks, then forward."""
-    found = owner.cls.find("forward")
+    method = owner.cls.find("forward")
     own = owner.slots.get("forward")
     hooks = machine.torch.hooks.get(id(owner), [])
     for kind, hook in hooks:
@@ -40,10 +40,10 @@ def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, n
             args = _replaced(given, args)
     if own is not None:
         result = machine.call(own, args, kwargs, node)
-    elif found:
-        result = machine.call(bind_member(found[1], owner), args, kwargs, node)
+    elif method:
+        result = machine.call(bind_member(method[1], owner), args, kwargs, node)
     elif base := next(
-        (each for each in owner.cls.libraries() if each.startswith("torch.nn.") and each != "torch.nn.Module"), ""
+        (library for library in owner.cls.libraries() if library.startswith("torch.nn.") and library != "torch.nn.Module"), ""
     ):
         result = call_inherited(machine, owner, base, args, kwargs, node)
     else:
@@ -61,7 +61,7 @@ def call_inherited(machine: Machine, owner: Instance, base: str, args: Args, kwa
     given = owner.slots.get("__options__")
     options = spelled(base, given.args, given.kwargs) if isinstance(given, Object) else ([], {})
     made = Object(base, *options, owner.made)
-    made.slots = {name: each for name, each in owner.slots.items() if name in {"training", "momentum", "children"}}
+    made.slots = {name: value for name, value in owner.slots.items() if name in {"training", "momentum", "children"}}
     return _layer_result(machine, made, base.rsplit(".", 1)[-1], args, kwargs, node)
 
 
@@ -90,20 +90,20 @@ def _layer_result(machine: Machine, owner: Object, last: str, args: Args, kwargs
     inner = modules.container_items(machine, owner)
     if last == "Sequential" and isinstance(inner, (Sequence, Mapping)):
         result = args[0] if args else Value()
-        for each in inner.each():
-            result = machine.call(each, [result], {}, node)
+        for part in inner.each():
+            result = machine.call(part, [result], {}, node)
         return result
     if last in {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"} and owner.args:
         if last == "DistributedDataParallel":
             distributed.call_ddp(machine, owner, node)
         return machine.call(owner.args[0], args, kwargs, node)
-    machine.gpu_work(node, *args, *kwargs.values(), *(each for _, each in modules.own_tensors(machine, owner)))
+    machine.gpu_work(node, *args, *kwargs.values(), *(part for _, part in modules.own_tensors(machine, owner)))
     for name, held in list(owner.slots.items()):
         if isinstance(held, Host) and name != "training":
             machine.sink(machine.read(owner, name, held, node), node=node)
-    for _, each in modules.own_tensors(machine, owner):
-        if not each.frozen:
-            machine.torch.trained |= each.storages
+    for _, part in modules.own_tensors(machine, owner):
+        if not part.frozen:
+            machine.torch.trained |= part.storages
     if library := _library_of(last):
         (machine.torch.cold if machine.inside else machine.torch.warm).add(library)
     if last.startswith("Lazy") and "ready" not in owner.slots:
@@ -161,9 +161,9 @@ def _option(owner: Object, name: str) -> Value | None:
     return owner.slots.get(name) or owner.kwargs.get(name)
 
 
-def _given(found: Value | None) -> bool:
+def _given(value: Value | None) -> bool:
     """Whether an argument is given and not known to be None."""
-    return found is not None and not is_none(found)
+    return value is not None and not is_none(value)
 
 
 def _mask_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
@@ -206,7 +206,7 @@ def _layer_hazards(machine: Machine, owner: Object, last: str, args: Args, kwarg
         dropout, layers = _option(owner, "dropout"), _option(owner, "num_layers")
         drops = isinstance(dropout, Host) and dropout.known and isinstance(dropout.value, (int, float)) and dropout.value > 0
         deep = not isinstance(layers, Host) or not layers.known or (isinstance(layers.value, int) and layers.value > 1)
-        frozen = machine.torch.no_grad > 0 or all(each.frozen for _, each in modules.own_tensors(machine, owner))
+        frozen = machine.torch.no_grad > 0 or all(tensor.frozen for _, tensor in modules.own_tensors(machine, owner))
         if drops and deep and layers is not None and _training(owner) and frozen:
             machine.report_at("CG610", owner, "dropout between the layers needs state that cuDNN makes on the host")
             machine.report(

@@ -59,8 +59,8 @@ def inherit_container(machine: Machine, made: Instance, args: Args, kwargs: Kwar
 def container_items(machine: Machine, owner: Object) -> Sequence | Mapping | None:
     """Return the modules in a Sequential, ModuleList or ModuleDict; the parameters in a ParameterList."""
     if "children" in owner.slots:
-        found = owner.slots["children"]
-        return found if isinstance(found, (Sequence, Mapping)) else None
+        children = owner.slots["children"]
+        return children if isinstance(children, (Sequence, Mapping)) else None
     last = owner.name.rsplit(".", 1)[-1]
     if last not in {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"}:
         return None
@@ -78,9 +78,9 @@ def container_items(machine: Machine, owner: Object) -> Sequence | Mapping | Non
         rest = given.rest if isinstance(given, Sequence) else Value()
         made = Sequence("list", items, owner.made, rest)
     if last.startswith("Parameter"):
-        for each in made.each():
-            if isinstance(each, Tensor):
-                each.parameter = "parameter"
+        for item in made.each():
+            if isinstance(item, Tensor):
+                item.parameter = "parameter"
     owner.slots["children"] = made
     del machine
     return made
@@ -92,32 +92,32 @@ def children_of(machine: Machine, owner: Value) -> Args:
         inner = container_items(machine, owner)
         if inner is not None:
             return inner.each()
-        return [each for each in owner.args if isinstance(each, (Instance, Object)) and is_module(each)]
+        return [child for child in owner.args if isinstance(child, (Instance, Object)) and is_module(child)]
     if isinstance(owner, Instance):
         own = owner.slots.get("[]")
         held = own.each() if isinstance(own, (Sequence, Mapping)) else []
-        return [each for each in (*owner.slots.values(), *held) if is_module(each)]
+        return [child for child in (*owner.slots.values(), *held) if is_module(child)]
     return []
 
 
-def is_module(found: Value) -> bool:
+def is_module(value: Value) -> bool:
     """Return whether a value is a module."""
-    if isinstance(found, Object):
-        return found.name.startswith(("torch.nn.", "transformer_engine.")) and not found.name.startswith("torch.nn.utils")
-    return isinstance(found, Instance) and any(name.startswith("torch.nn.") for name in found.cls.libraries())
+    if isinstance(value, Object):
+        return value.name.startswith(("torch.nn.", "transformer_engine.")) and not value.name.startswith("torch.nn.utils")
+    return isinstance(value, Instance) and any(name.startswith("torch.nn.") for name in value.cls.libraries())
 
 
 def all_modules(machine: Machine, owner: Value) -> Args:
     """Return a module and all below it."""
-    found: Args = []
+    modules: Args = []
     waiting = [owner]
-    while waiting and len(found) < 400:
-        each = waiting.pop(0)
-        if any(each is known for known in found):
+    while waiting and len(modules) < 400:
+        module = waiting.pop(0)
+        if any(module is known for known in modules):
             continue
-        found.append(each)
-        waiting += children_of(machine, each)
-    return found
+        modules.append(module)
+        waiting += children_of(machine, module)
+    return modules
 
 
 def parameter_of(machine: Machine, owner: Object, name: str) -> Tensor:
@@ -135,18 +135,18 @@ def parameter_of(machine: Machine, owner: Object, name: str) -> Tensor:
 def own_tensors(machine: Machine, owner: Value) -> list[tuple[str, Tensor]]:
     """Parameters and buffers that a module itself holds."""
     if isinstance(owner, Instance):
-        return [(name, each) for name, each in owner.slots.items() if isinstance(each, Tensor) and each.parameter]
+        return [(name, tensor) for name, tensor in owner.slots.items() if isinstance(tensor, Tensor) and tensor.parameter]
     if isinstance(owner, Object):
         last = owner.name.rsplit(".", 1)[-1]
         inner = container_items(machine, owner)
         if inner is not None:
-            return [("parameter", each) for each in inner.each() if isinstance(each, Tensor)]
+            return [("parameter", tensor) for tensor in inner.each() if isinstance(tensor, Tensor)]
         if last in _WITHOUT_PARAMETERS or last.endswith("Loss"):
             return []
         for name in ("weight", "bias"):
             if name not in owner.slots:
                 parameter_of(machine, owner, name)
-        return [(name, each) for name, each in owner.slots.items() if isinstance(each, Tensor)]
+        return [(name, tensor) for name, tensor in owner.slots.items() if isinstance(tensor, Tensor)]
     return []
 
 
@@ -157,10 +157,10 @@ _WITHOUT_PARAMETERS = {"ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "Softmax", "Dr
 def tensors_of(machine: Machine, owner: Value, kind: str = "") -> list[Tensor]:
     """Parameters and buffers of a module and all below it."""
     return [
-        each
+        tensor
         for module in all_modules(machine, owner)
-        for _, each in own_tensors(machine, module)
-        if not kind or (each.parameter or "parameter") == kind
+        for _, tensor in own_tensors(machine, module)
+        if not kind or (tensor.parameter or "parameter") == kind
     ]
 
 
@@ -188,16 +188,16 @@ def module_method(machine: Machine, owner: Value, name: str, args: Args, kwargs:
         return machine.call(Method(inner, name), args, kwargs, node) if inner is not None else Value()
     if isinstance(owner, Instance) and "[]" in owner.slots:
         return machine.call(Method(owner.slots["[]"], name), args, kwargs, node)
-    return Value(mix(name, owner.sym, *(each.sym for each in args)), origins_of(args))
+    return Value(mix(name, owner.sym, *(arg.sym for arg in args)), origins_of(args))
 
 
 def _moved(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     where = ""
-    for each in (*args, *kwargs.values()):
-        if isinstance(each, Tensor):
-            where = each.device
-        elif isinstance(each, Host) and each.kind not in {"dtype", "bool"}:
-            where = devices.where_of(machine, each)
+    for part in (*args, *kwargs.values()):
+        if isinstance(part, Tensor):
+            where = part.device
+        elif isinstance(part, Host) and part.kind not in {"dtype", "bool"}:
+            where = devices.where_of(machine, part)
     where = where or ("cuda" if args or kwargs else "")
     new = isinstance(owner, (Object, Instance)) and owner.made >= machine.round and where.startswith("cuda")
     if new and any(tensor.device != where or isinstance(owner, Object) for tensor in tensors_of(machine, owner)):
@@ -207,9 +207,9 @@ def _moved(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast
 
 
 def _move_all(machine: Machine, owner: Value, where: str) -> None:
-    for each in tensors_of(machine, owner):
+    for tensor in tensors_of(machine, owner):
         if where:
-            each.device = where
+            tensor.device = where
 
 
 def _to_gpu(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -241,9 +241,9 @@ def _mode(training: bool) -> Callable[[Machine, Value, Args, Kwargs, ast.AST], V
     def set_mode(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
         given = bind("mode", args, kwargs).get("mode") if training else None
         mode = given or const(training)
-        for each in all_modules(machine, owner):
-            if isinstance(each, Holder):
-                machine.write(each, "training", mode, node)
+        for module in all_modules(machine, owner):
+            if isinstance(module, Holder):
+                machine.write(module, "training", mode, node)
         machine.torch.mode_at[id(owner)] = machine.site(node)
         machine.report("CG114", node, f"{quoted(node)} switches a mode at capture only; replays keep what was captured")
         return owner
@@ -258,11 +258,11 @@ def _parameters(kind: str, *, named: bool) -> Callable[[Machine, Value, Args, Kw
         if isinstance(owner, Instance) and owner.guessed:
             some = Tensor("cuda", None, "float")
             some.parameter = kind
-            each: Value = Sequence("tuple", [Host("str"), some], machine.round) if named else some
-            return Sequence("iterator", None, machine.round, each)
+            item: Value = Sequence("tuple", [Host("str"), some], machine.round) if named else some
+            return Sequence("iterator", None, machine.round, item)
         if not named:
             return Sequence("iterator", tensors, machine.round)
-        pairs: Args = [Sequence("tuple", [const(f"{kind}{place}"), each], machine.round) for place, each in enumerate(tensors)]
+        pairs: Args = [Sequence("tuple", [const(f"{kind}{place}"), item], machine.round) for place, item in enumerate(tensors)]
         return Sequence("iterator", pairs, machine.round)
 
     return give
@@ -271,10 +271,12 @@ def _parameters(kind: str, *, named: bool) -> Callable[[Machine, Value, Args, Kw
 def _modules(*, deep: bool, named: bool) -> Callable[[Machine, Value, Args, Kwargs, ast.AST], Value]:
     def give(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
         del args, kwargs, node
-        found = all_modules(machine, owner) if deep else children_of(machine, owner)
+        modules = all_modules(machine, owner) if deep else children_of(machine, owner)
         if named:
-            found = [Sequence("tuple", [Host("str", sym=mix("module", each.sym)), each], machine.round) for each in found]
-        return Sequence("iterator", found, machine.round)
+            modules = [
+                Sequence("tuple", [Host("str", sym=mix("module", module.sym)), module], machine.round) for module in modules
+            ]
+        return Sequence("iterator", modules, machine.round)
 
     return give
 
@@ -282,8 +284,8 @@ def _modules(*, deep: bool, named: bool) -> Callable[[Machine, Value, Args, Kwar
 def _state_dict(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     del args, kwargs, node
     made = Mapping(machine.round)
-    for place, each in enumerate(tensors_of(machine, owner)):
-        made.slots[f"tensor{place}"] = each
+    for place, tensor in enumerate(tensors_of(machine, owner)):
+        made.slots[f"tensor{place}"] = tensor
     return made
 
 
@@ -319,8 +321,8 @@ def _hook(when: str) -> Callable[[Machine, Value, Args, Kwargs, ast.AST], Value]
 
 def _apply_to(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     del kwargs
-    for each in all_modules(machine, owner)[:12]:
-        machine.call(args[0], [each], {}, node) if args else None
+    for module in all_modules(machine, owner)[:12]:
+        machine.call(args[0], [module], {}, node) if args else None
     return owner
 
 

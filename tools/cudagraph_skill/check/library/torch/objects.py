@@ -112,10 +112,13 @@ def _dispatch(machine: Machine, context: Instance, node: ast.AST) -> None:
     tensor = Tensor("cuda", None, "float")
     function = Native(lambda _, __: tensor)
     for name in ("__torch_dispatch__", "__torch_function__"):
-        found = context.cls.find(name)
-        if found and machine.inside:
+        member = context.cls.find(name)
+        if member and machine.inside:
             machine.call(
-                Bound(context, found[1]), [function, Value(), Sequence("tuple", [tensor], machine.round), const(None)], {}, node
+                Bound(context, member[1]),
+                [function, Value(), Sequence("tuple", [tensor], machine.round), const(None)],
+                {},
+                node,
             )
 
 
@@ -124,9 +127,9 @@ def _suppressed(machine: Machine, node: ast.expr, body: Callable[[Value], int], 
     status = body(context)
     for key in set(machine.findings) - before:
         if state.breaks_capture(key[2]):
-            found = machine.findings[key]
+            finding = machine.findings[key]
             message = "suppressing the error does not save the capture: it stays invalid"
-            machine.add("CG233", found.path, found.line, found.column, message, found.via)
+            machine.add("CG233", finding.path, finding.line, finding.column, message, finding.via)
     del node
     return status
 
@@ -199,10 +202,10 @@ def _object(name: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     return make
 
 
-def _known(found: object) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
+def _known(value: object) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     def give(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
         del machine, args, kwargs, node
-        return const(found)
+        return const(value)
 
     return give
 
@@ -258,7 +261,7 @@ def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Valu
     if name in {"__class__", "__dict__"}:
         return Value(mix(name, owner.sym))
     if owner.name in {"torch.finfo", "torch.iinfo"}:
-        return number(mix(name, *(each.sym for each in owner.args)))
+        return number(mix(name, *(arg.sym for arg in owner.args)))
     if owner.name.startswith("torch.nn.") and name in {"training", "sparse", "in_features", "out_features", "eps", "momentum", "p",
                                                       "num_embeddings", "embedding_dim", "padding_idx", "hidden_size", "num_layers"}:  # fmt: skip
         return owner.kwargs.get(name) or Host("bool" if name == "training" else "number", sym=mix(name, owner.sym))
@@ -282,7 +285,7 @@ def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Valu
 
 def of_class(machine: Machine, owner: Class, name: str) -> Value:
     """Return what an attribute of a user's class is that it inherits from a library."""
-    if name == "apply" and any(each.startswith("torch.autograd") for each in owner.libraries()):
+    if name == "apply" and any(library.startswith("torch.autograd") for library in owner.libraries()):
         return Native(lambda args, kwargs: autograd.apply_function(machine, owner, args, kwargs))
     if name == "__name__":
         return const(owner.name)
@@ -295,12 +298,12 @@ def module_attribute(machine: Machine, owner: Instance, name: str, node: ast.AST
     """Return what an attribute of a user's object is that it inherits from a class of a library; None where that is not known."""
     del machine, node
     libraries = owner.cls.libraries()
-    if name in {"logger", "device", "dtype"} and any(each.startswith("torch.nn.") for each in libraries):
+    if name in {"logger", "device", "dtype"} and any(library.startswith("torch.nn.") for library in libraries):
         return device("cuda") if name == "device" else Host(name)
     if owner.guessed and name == "training":
         return Host("bool", sym=mix("training", owner.sym))
     if (
-        any(each.startswith(("torch.", "lightning", "pytorch_lightning", "transformer_engine")) for each in libraries)
+        any(library.startswith(("torch.", "lightning", "pytorch_lightning", "transformer_engine")) for library in libraries)
         and name in modules.MODULE_METHODS | optimizers.OPTIMIZER_METHODS
     ):
         return Method(owner, name)
@@ -334,14 +337,14 @@ def object_items(machine: Machine, owner: Value, node: ast.AST, count: int | Non
         if inner is not None:
             return items_of(machine, inner, node, count)
         if owner.name == "generator":
-            found: Args = []
+            items: Args = []
 
-            def keep(each: Value) -> int:
-                found.append(each)
+            def keep(item: Value) -> int:
+                items.append(item)
                 return 0
 
             run_generator(machine, owner, keep)
-            return found
+            return items
         if owner.name in {"builtins.iter", "itertools.cycle"} and machine.inside and owner.made < machine.round:
             machine.report(
                 "CG105", node, f"{quoted(node)} advances an iterator at capture only; every replay repeats what it gave then"
@@ -375,9 +378,9 @@ def any_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
     return Value(mix("each", owner.sym))
 
 
-def truth(found: Object) -> bool | None:
+def truth(owner: Object) -> bool | None:
     """Return the truth of a library's object."""
-    return True if found.name.startswith(("torch.nn.", "torch.optim.", "torch.cuda.")) else None
+    return True if owner.name.startswith(("torch.nn.", "torch.optim.", "torch.cuda.")) else None
 
 
 def call_object(machine: Machine, owner: Object, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -396,13 +399,13 @@ def call_object(machine: Machine, owner: Object, args: Args, kwargs: Kwargs, nod
         return args[0] if args else Value()
     if name == "torch.optim.swa_utils.AveragedModel" and owner.args:
         return machine.call(owner.args[0], args, kwargs, node)
-    if any(isinstance(each, Tensor) and each.on_gpu for each in args):
+    if any(isinstance(part, Tensor) and part.on_gpu for part in args):
         machine.gpu_work(node, *args, *kwargs.values())
         return Tensor("") if name.startswith("torch") else Value()
     if name.startswith("builtins."):
         return Value()
     parts = [*args, *kwargs.values()]
-    return Value(mix("call", owner.sym, *(each.sym for each in parts)), origins_of(parts))
+    return Value(mix("call", owner.sym, *(part.sym for part in parts)), origins_of(parts))
 
 
 def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -429,9 +432,9 @@ def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs
         return answer
     parts = [*args, *kwargs.values()]
     if machine.inside:
-        for each in parts:
-            machine.use(each)
-    return Value(mix(name, owner.sym, *(each.sym for each in parts)), origins_of(parts))
+        for part in parts:
+            machine.use(part)
+    return Value(mix(name, owner.sym, *(part.sym for part in parts)), origins_of(parts))
 
 
 def _python_method(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value | None:
@@ -487,7 +490,7 @@ def _super_method(machine: Machine, owner: Value, name: str, args: Args, kwargs:
     if name == "__init__":
         receiver.slots["__options__"] = Object("options", args, kwargs, machine.round)
         modules.inherit_container(machine, receiver, args, kwargs)
-        if any(each.startswith("torch.optim") for each in receiver.cls.libraries()) and args:
+        if any(library.startswith("torch.optim") for library in receiver.cls.libraries()) and args:
             defaults = args[1] if len(args) > 1 else kwargs.get("defaults", Mapping(machine.round))
             options = dict(defaults.slots) if isinstance(defaults, Mapping) else {}
             optimizers.give_groups(machine, receiver, args[0], options)
@@ -497,7 +500,12 @@ def _super_method(machine: Machine, owner: Value, name: str, args: Args, kwargs:
         return const(None)
     if name in {"forward", "__call__"}:
         base = next(
-            (each for each in receiver.cls.libraries() if each.startswith("torch.nn.") and each != "torch.nn.Module"), ""
+            (
+                library
+                for library in receiver.cls.libraries()
+                if library.startswith("torch.nn.") and library != "torch.nn.Module"
+            ),
+            "",
         )
         if base:
             return layers.call_inherited(machine, receiver, base, args, kwargs, node)

@@ -90,10 +90,10 @@ def give_groups(machine: Machine, owner: Holder, given: Value, options: Kwargs) 
     """Give an optimizer its parameter groups."""
     items = given.items if isinstance(given, Sequence) else None
     groups: Args = []
-    if items and all(isinstance(each, Mapping) for each in items):
-        for each in items:
+    if items and all(isinstance(item, Mapping) for item in items):
+        for item in items:
             group = Mapping(machine.round)
-            group.slots = {**options, **(each.slots if isinstance(each, Mapping) else {})}
+            group.slots = {**options, **(item.slots if isinstance(item, Mapping) else {})}
             groups.append(group)
     else:
         group = Mapping(machine.round)
@@ -102,9 +102,9 @@ def give_groups(machine: Machine, owner: Holder, given: Value, options: Kwargs) 
             "list", items, machine.round, given.rest if isinstance(given, Sequence) else Tensor("cuda", None, "float")
         )
         groups.append(group)
-    for each in groups:
-        if isinstance(each, Mapping):
-            each.slots.setdefault("lr", number(mix("lr")))
+    for item in groups:
+        if isinstance(item, Mapping):
+            item.slots.setdefault("lr", number(mix("lr")))
     owner.slots["param_groups"] = Sequence("list", groups, machine.round)
     state = Mapping(machine.round)
     state.factory = External("builtins.dict")
@@ -114,13 +114,13 @@ def give_groups(machine: Machine, owner: Holder, given: Value, options: Kwargs) 
 
 def groups_of(owner: Value) -> list[Mapping]:
     """Return the parameter groups of an optimizer."""
-    found = owner.slots.get("param_groups") if isinstance(owner, Holder) else None
-    return [each for each in found.each() if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
+    groups = owner.slots.get("param_groups") if isinstance(owner, Holder) else None
+    return [group for group in groups.each() if isinstance(group, Mapping)] if isinstance(groups, Sequence) else []
 
 
 def parameters_of(owner: Value) -> list[Tensor]:
     """Return the parameters that an optimizer steps."""
-    return [each for group in groups_of(owner) for each in tensors_in(group.slots.get("params", Value()))]
+    return [tensor for group in groups_of(owner) for tensor in tensors_in(group.slots.get("params", Value()))]
 
 
 def of_optimizer(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -144,11 +144,11 @@ def of_optimizer(machine: Machine, owner: Object, name: str, args: Args, kwargs:
 
 def _flag(groups: list[Mapping], name: str) -> list[bool]:
     """For each group, whether an option is on; an unknown one counts as on."""
-    found = []
+    flags = []
     for group in groups:
         value = group.slots.get(name)
-        found.append(value is not None and not (isinstance(value, Host) and value.known and not value.value))
-    return found
+        flags.append(value is not None and not (isinstance(value, Host) and value.known and not value.value))
+    return flags
 
 
 def _step(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -167,7 +167,7 @@ def _step(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs
     _sparse_state(machine, owner, last, groups, node)
     machine.gpu_work(node)
     if machine.inside:
-        machine.torch.stepped |= {memory for each in parameters_of(owner) for memory in each.storages}
+        machine.torch.stepped |= {memory for parameter in parameters_of(owner) for memory in parameter.storages}
     if not machine.inside:
         owner.slots["stepped"] = const(True)
     elif machine.torch.script and "stepped" not in owner.slots and _stateful(last, groups):
@@ -183,9 +183,9 @@ def _stateful(last: str, groups: list[Mapping]) -> bool:
 
 def _sink_option(machine: Machine, group: Mapping, name: str, node: ast.AST) -> None:
     """Report a number of a group that changes from step to step: the captured step keeps it."""
-    found = group.slots[name]
-    read = machine.read(group, name, found, node)
-    if isinstance(found, Tensor):
+    option = group.slots[name]
+    read = machine.read(group, name, option, node)
+    if isinstance(option, Tensor):
         return
     if read.origins and id(group) not in machine.torch.scheduled:
         slot = (id(group), name)
@@ -235,9 +235,9 @@ def _sparse_state(machine: Machine, owner: Object, last: str, groups: list[Mappi
         machine.report("CG306", node, message)
         machine.report_at("CG306", owner, f"this {last} keeps state of sparse gradients, which is bound anew at every step")
         held = {
-            memory for group in groups for each in tensors_in(group.slots.get("params", Value())) for memory in each.storages
+            memory for group in groups for part in tensors_in(group.slots.get("params", Value())) for memory in part.storages
         }
-        for layer in (each for each in machine.torch.sparse_layers if held & fingerprint_of(each)):
+        for layer in (part for part in machine.torch.sparse_layers if held & fingerprint_of(part)):
             machine.report_at("CG306", layer, "sparse=True gives gradients whose optimizer state is bound anew at every step")
 
 

@@ -79,7 +79,7 @@ def sparse(layout: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     """Return the function that makes sparse tensors of a layout."""
 
     def make(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-        where = next((tensor.device for each in args for tensor in tensors_in(each)), "cuda")
+        where = next((tensor.device for arg in args for tensor in tensors_in(arg)), "cuda")
         if layout == "sparse" and where != "cpu":
             machine.gpu_work(node, *args)
         made = Tensor(where, 2)

@@ -64,15 +64,17 @@ def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs,
     if partial.how == "autocast":
         return autocast.call_under(machine, partial, args, kwargs, node)
     if partial.how == "vmap":
-        args = [Tensor(each.device, None, each.dtype) if isinstance(each, Tensor) else each for each in args]
-    found = machine.call(partial.function, args, kwargs, node)
+        args = [Tensor(arg.device, None, arg.dtype) if isinstance(arg, Tensor) else arg for arg in args]
+    result = machine.call(partial.function, args, kwargs, node)
     if partial.how in {"grad", "vmap", "jacrev", "jacfwd", "hessian"}:
         if partial.how == "grad" and args and isinstance(args[0], (Mapping, Sequence)):
             return args[0]
-        return found if isinstance(found, (Tensor, Sequence, Mapping)) and partial.how == "vmap" else Tensor("", None, "float")
+        return (
+            result if isinstance(result, (Tensor, Sequence, Mapping)) and partial.how == "vmap" else Tensor("", None, "float")
+        )
     if partial.how in {"grad_and_value", "value_and_grad", "vjp", "jvp"}:
-        return Sequence("tuple", [Tensor(), found], machine.round)
-    return found
+        return Sequence("tuple", [Tensor(), result], machine.round)
+    return result
 
 
 def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
