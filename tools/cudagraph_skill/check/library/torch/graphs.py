@@ -60,7 +60,7 @@ def graph_callables(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST)
 def is_capturing(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return whether a capture is under way."""
     del args, kwargs
-    message = f"{quoted(node)} keeps GPU work out of the capture: replays leave it out for ever"
+    message = f"{quoted(node)} keeps GPU work out of the capture: no replay runs it"
     return const(machine.inside and machine.reporting, machine.origin("CG115", node, message))
 
 

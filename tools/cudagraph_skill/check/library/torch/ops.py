@@ -359,7 +359,7 @@ _ROWS = (
     op("unique_consecutive", "input, return_inverse, return_counts, dim", fails="CG212", because=_COUNT, seen="unique_consecutive"),
     op("bincount", "input, weights, minlength", fails="CG212", because=_COUNT, seen="bincount minlength"),
     op("histogram", "input, bins, *, range, weight, density", fails="CG212", because=_COUNT),
-    op("histc", "input, bins, min, max", fails="CG212", because="without min and max reads the range on the host",
+    op("histc", "input, bins, min, max", fails="CG212", because="reads the range on the host: min and max are missing",
        when=when_.is_missing("max"), numbers="min max", seen="histc no range"),
     op("isin", "elements|element, test_elements|test_element, *, assume_unique, invert", dtype=BOOL, fails="CG212",
        because="looks for so many elements that it sorts out unique ones, whose number the host reads",

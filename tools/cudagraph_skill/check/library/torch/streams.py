@@ -152,6 +152,6 @@ def of_event(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwa
         _waits_for_event(machine, given if isinstance(given, Object) else current_stream(machine, [], {}, node), owner, node)
     elif name in {"synchronize", "query", "elapsed_time"}:
         machine.torch.inflight.clear()
-        machine.report("CG209", node, f"{quoted(node)} waits for, or asks after, an event")
+        machine.report("CG209", node, f"{quoted(node)} waits for an event, or queries it")
         return number() if name == "elapsed_time" else Host("bool")
     return const(None)
