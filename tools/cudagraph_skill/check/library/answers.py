@@ -8,6 +8,7 @@ from cudagraph_skill.check.library.python import bind_arguments, complete, decor
 from cudagraph_skill.check.library.stdlib import environment
 from cudagraph_skill.check.library.torch.attributes import attribute, named
 from cudagraph_skill.check.library.torch.autograd import drops_gradients
+from cudagraph_skill.check.library.torch.contexts import enter
 from cudagraph_skill.check.library.torch.distributed import on_dropped
 from cudagraph_skill.check.library.torch.elementwise import elementwise
 from cudagraph_skill.check.library.torch.functions import call, call_method
@@ -18,7 +19,6 @@ from cudagraph_skill.check.library.torch.modules import all_modules, tensors_of
 from cudagraph_skill.check.library.torch.objects import (
     any_item,
     call_object,
-    enter,
     module_attribute,
     module_item,
     object_item,

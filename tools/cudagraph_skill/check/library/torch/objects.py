@@ -42,7 +42,6 @@ from cudagraph_skill.check.library.torch import (
     modules,
     optimizers,
     random,
-    state,
     streams,
     tensors,
     transforms,
@@ -58,80 +57,6 @@ Args = list[Value]
 Kwargs = dict[str, Value]
 
 _SYNCHRONIZE = {"torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.cuda.default_stream.synchronize"}
-
-
-def enter(machine: Machine, context: Value, node: ast.expr, body: Callable[[Value], int], statement: ast.AST) -> int:
-    """Run the body of a `with` under something of a library."""
-    name = context.name if isinstance(context, (Object, External)) else ""
-    state = machine.torch
-    if name in {"torch.cuda.stream", "torch.cuda.StreamContext"} and isinstance(context, Object):
-        return streams.on_stream(machine, bind("stream", context.args, context.kwargs).first() or Value(), node, body, context)
-    if isinstance(context, Object) and name in streams._STREAMS:
-        return streams.on_stream(machine, context, node, body, context)
-    if name == "torch.cuda.graph" and isinstance(context, Object):
-        if machine.inside:
-            machine.report("CG406", node, f"{quoted(node)} begins a capture inside a capture")
-            return body(context)
-        return machine.region_hook(context, node, body, statement) if machine.region_hook else body(context)  # type: ignore[return-value]
-    if name in {"torch.autograd.detect_anomaly", "torch.autograd.set_detect_anomaly"} and isinstance(context, Object):
-        return autograd.in_anomaly_mode(machine, context, node, body)
-    if name.endswith("fork_rng") and random.forks_gpu(context):
-        machine.report(
-            "CG606", node, f"{quoted(node)} sets the random state back at capture only: replays go on from where they are"
-        )
-    if name.endswith("save_on_cpu"):
-        machine.report("CG203", node, f"{quoted(node)} copies what backward needs to the host and back")
-    if isinstance(context, Host) and context.kind == "device":
-        before, state.default_device = state.default_device, str(context.value)
-        try:
-            return body(context)
-        finally:
-            state.default_device = before
-    if name in {"contextlib.nullcontext", "contextlib.closing"} and isinstance(context, Object):
-        return body(context.args[0] if context.args else const(None))
-    if name == "contextlib.suppress":
-        return _suppressed(machine, node, body, context)
-    if "ThreadPoolExecutor" in name or name == "concurrent.futures.Executor":
-        return body(context)
-    if isinstance(context, Instance):
-        _dispatch(machine, context, node)
-    given: Value = context if isinstance(context, (Object, Instance)) else Value()
-    depth, grad = len(state.autocasts), name in {"torch.no_grad", "torch.inference_mode"}
-    if name == "torch.autocast" and isinstance(context, Object) and autocast.caches(context) and not machine.inside:
-        state.autocasts.append((context, machine.site(node)))
-    state.no_grad += grad
-    try:
-        return body(given)
-    finally:
-        del state.autocasts[depth:]
-        state.no_grad -= grad
-
-
-def _dispatch(machine: Machine, context: Instance, node: ast.AST) -> None:
-    """Follow a dispatch mode for one operation: it sees every one of its block."""
-    tensor = Tensor("cuda", None, "float")
-    function = Native(lambda _, __: tensor)
-    for name in ("__torch_dispatch__", "__torch_function__"):
-        member = context.cls.find(name)
-        if member and machine.inside:
-            machine.call(
-                Bound(context, member[1]),
-                [function, Value(), Sequence("tuple", [tensor], machine.round), const(None)],
-                {},
-                node,
-            )
-
-
-def _suppressed(machine: Machine, node: ast.expr, body: Callable[[Value], int], context: Value) -> int:
-    before = set(machine.findings)
-    status = body(context)
-    for key in set(machine.findings) - before:
-        if state.breaks_capture(key[2]):
-            finding = machine.findings[key]
-            message = "suppressing the error does not save the capture: it stays invalid"
-            machine.add("CG233", finding.path, finding.line, finding.column, message, finding.via)
-    del node
-    return status
 
 
 def _parametrized(name: str, args: Args, kwargs: Kwargs) -> Value:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Args = list[Value]
 Kwargs = dict[str, Value]
 
-_STREAMS = {
+STREAMS = {
     "torch.cuda.Stream",
     "torch.cuda.current_stream",
     "torch.cuda.default_stream",
@@ -37,7 +37,7 @@ def on_launch(machine: Machine) -> None:
         machine.report("CG403", where, "work on the default stream is not in the capture: a replay leaves it out")
     elif id(stream) in state.forked:
         state.unjoined.setdefault(id(stream), where)
-    elif stream.name in _STREAMS:
+    elif stream.name in STREAMS:
         state.unforked.add(id(stream))
         machine.report("CG401", where, f"work on {quoted(where)} runs on a stream that never waited for the capturing one")
 
