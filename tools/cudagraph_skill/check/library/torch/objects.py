@@ -56,66 +56,83 @@ if TYPE_CHECKING:
 Args = list[Value]
 Kwargs = dict[str, Value]
 
-_SYNCHRONIZE = {"torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.cuda.default_stream.synchronize"}
-
-
-def _parametrized(name: str, args: Args, kwargs: Kwargs) -> Value:
-    """Return the module of a parametrization; the default map of an orthogonal one fails at each call of the module."""
-    owner = args[0] if args else Value()
-    way = kwargs.get("orthogonal_map")
-    householder = isinstance(way, Host) and way.value == "householder"
-    if name.endswith(".orthogonal") and isinstance(owner, Object) and not householder:
-        owner.slots["__orthogonal__"] = Value()
-    return owner
-
 
 def function(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value | None:
     """Return what a function of torch returns that is no operation on tensors; None for the rest."""
     run = _FUNCTIONS.get(name)
     if run is not None:
         return run(machine, args, kwargs, node)
-    if name in _SYNCHRONIZE:
-        machine.report("CG208", node, f"{quoted(node)} waits for the GPU")
-        machine.torch.inflight.clear()
-        return const(None)
-    if name.startswith("torch.distributed.") and not name.startswith("torch.distributed.fsdp"):
-        return distributed.collective(machine, name, args, kwargs, node)
-    if name.startswith("torch.distributions.") and name.rsplit(".", 1)[-1][:1].isupper():
-        return distributions.distribution(machine, name, args, kwargs, node)
-    if name.startswith("torch.optim.") and name.rsplit(".", 1)[-1][:1].isupper():
-        return optimizers.optimizer(machine, name, args, kwargs, node)
-    if name == "torch.backends.cudnn.flags":
-        searches = bind("enabled, benchmark", args, kwargs).get("benchmark")
-        if isinstance(searches, Host) and searches.value is True:
-            machine.report("CG412", node, f"{quoted(node)} searches for algorithms at the first call of each shape")
-        return Object(name, args, kwargs, machine.round)
-    if name.startswith(("torch.backends.", "torch._dynamo.", "torch._inductor.", "torch.jit.", "torch.fx.", "torch.onnx.")):
-        return (
-            args[0]
-            if name in {"torch.jit.script", "torch.jit.export", "torch.jit.ignore", "torch._dynamo.disable"} and args
-            else Value()
-        )
-    if name.endswith(".vector_to_parameters"):
-        machine.report("CG303", node, f"{quoted(node)} gives each parameter new memory: a replay goes on reading the old")
-        machine.gpu_work(node, *bind("vec, parameters", args, kwargs).given(["vec"]))
-        return const(None)
-    if name.endswith(".parameters_to_vector"):
-        machine.gpu_work(node, *args)
-        return Tensor("cuda", 1, "float")
-    if name in {"torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm"} and args:
-        machine.torch.hooks.setdefault(id(args[0]), []).append(("before", Native(lambda _, __: const(None))))
-        return args[0]
-    if name.startswith("torch.nn.utils.parametrizations."):
-        return _parametrized(name, args, kwargs)
-    if name.startswith(
-        ("torch.cuda.memory", "torch.cuda.mem_", "torch.cuda.reset_", "torch.cuda.max_", "torch.cuda.get_device")
-    ):
-        return number(mix(name))
-    if name.startswith(
-        ("torch.cuda.nvtx.", "torch.profiler.", "torch.autograd.profiler.", "torch.library.", "torch.utils.data.")
-    ):
-        return Object(name, args, kwargs, machine.round)
+    is_class = name.rsplit(".", 1)[-1][:1].isupper()
+    for beginning, run_named, of_classes in _FUNCTIONS_OF_MODULES:
+        if name.startswith(beginning) and (is_class or not of_classes):
+            return run_named(machine, name, args, kwargs, node)
     return None
+
+
+def _synchronize(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    del args, kwargs
+    machine.report("CG208", node, f"{quoted(node)} waits for the GPU")
+    machine.torch.inflight.clear()
+    return const(None)
+
+
+def _cudnn_flags(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    searches = bind("enabled, benchmark", args, kwargs).get("benchmark")
+    if isinstance(searches, Host) and searches.value is True:
+        machine.report("CG412", node, f"{quoted(node)} searches for algorithms at the first call of each shape")
+    return Object("torch.backends.cudnn.flags", args, kwargs, machine.round)
+
+
+def _to_parameters(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    machine.report("CG303", node, f"{quoted(node)} gives each parameter new memory: a replay goes on reading the old")
+    machine.gpu_work(node, *bind("vec, parameters", args, kwargs).given(["vec"]))
+    return const(None)
+
+
+def _to_vector(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    del kwargs
+    machine.gpu_work(node, *args)
+    return Tensor("cuda", 1, "float")
+
+
+def _normed_by_hook(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return the module of `weight_norm` or `spectral_norm`, which work by a hook on it."""
+    del kwargs, node
+    if not args:
+        return Value()
+    machine.torch.hooks.setdefault(id(args[0]), []).append(("before", Native(lambda _, __: const(None))))
+    return args[0]
+
+
+def _first(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    del machine, kwargs, node
+    return args[0] if args else Value()
+
+
+def _unknown(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    del machine, name, args, kwargs, node
+    return Value()
+
+
+def _number_of(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    del machine, args, kwargs, node
+    return number(mix(name))
+
+
+def _object_of(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    del node
+    return Object(name, args, kwargs, machine.round)
+
+
+def _parametrized(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return the module of a parametrization; the default map of an orthogonal one fails at each call of the module."""
+    del machine, node
+    owner = args[0] if args else Value()
+    way = kwargs.get("orthogonal_map")
+    householder = isinstance(way, Host) and way.value == "householder"
+    if name.endswith(".orthogonal") and isinstance(owner, Object) and not householder:
+        owner.slots["__orthogonal__"] = Value()
+    return owner
 
 
 def _object(name: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
@@ -136,6 +153,12 @@ def _known(value: object) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
 
 
 _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
+    "torch.cuda.synchronize": _synchronize, "torch.accelerator.synchronize": _synchronize,
+    "torch.cuda.default_stream.synchronize": _synchronize, "torch.backends.cudnn.flags": _cudnn_flags,
+    "torch.nn.utils.vector_to_parameters": _to_parameters, "torch.nn.utils.convert_parameters.vector_to_parameters": _to_parameters,
+    "torch.nn.utils.parameters_to_vector": _to_vector, "torch.nn.utils.convert_parameters.parameters_to_vector": _to_vector,
+    "torch.nn.utils.weight_norm": _normed_by_hook, "torch.nn.utils.spectral_norm": _normed_by_hook,
+    "torch.jit.script": _first, "torch.jit.export": _first, "torch.jit.ignore": _first, "torch._dynamo.disable": _first,
     "torch.cuda.current_stream": streams.current_stream, "torch.cuda.default_stream": streams.default_stream,
     "torch.cuda.stream": _object("torch.cuda.stream"), "torch.cuda.graph": _object("torch.cuda.graph"),
     "torch.cuda.set_stream": streams.set_stream, "torch.cuda.current_device": _known(0), "torch.cuda.is_available": _known(True),
@@ -172,11 +195,37 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "torch.compile": transforms.wrapper("compile"), "torch.vmap": transforms.wrapper("vmap"), "torch.func.vmap": transforms.wrapper("vmap"),
     "torch.func.grad": transforms.wrapper("grad"), "torch.func.jacrev": transforms.wrapper("jacrev"), "torch.func.jacfwd": transforms.wrapper("jacfwd"),
     "torch.func.hessian": transforms.wrapper("hessian"), "torch.func.grad_and_value": transforms.wrapper("grad_and_value"),
-    "torch.jit.trace": lambda _m, args, _k, _n: args[0] if args else Value(),
+    "torch.jit.trace": _first,
     "torch._dynamo.is_compiling": _known(False), "torch.compiler.is_compiling": _known(False), "torch.jit.is_scripting": _known(False),
     "torch.jit.is_tracing": _known(False), "torch.onnx.is_in_onnx_export": _known(False), "torch.cuda.graph_pool_handle": _known("pool"),
     "torch.compiler.cudagraph_mark_step_begin": _known(None), "torch.cuda.set_device": _known(None),
 }  # fmt: skip
+
+
+# By the beginning of the dotted name, the first that fits; the last column says whether it is for classes only.
+_FUNCTIONS_OF_MODULES: tuple[tuple[str, Callable[[Machine, str, Args, Kwargs, ast.AST], Value | None], bool], ...] = (
+    ("torch.distributed.fsdp", lambda *_: None, False),  # modules and functions like others
+    ("torch.distributed.", distributed.collective, False),
+    ("torch.distributions.", distributions.distribution, True),
+    ("torch.optim.", optimizers.optimizer, True),
+    ("torch.backends.", _unknown, False),
+    ("torch._dynamo.", _unknown, False),
+    ("torch._inductor.", _unknown, False),
+    ("torch.jit.", _unknown, False),
+    ("torch.fx.", _unknown, False),
+    ("torch.onnx.", _unknown, False),
+    ("torch.nn.utils.parametrizations.", _parametrized, False),
+    ("torch.cuda.memory", _number_of, False),
+    ("torch.cuda.mem_", _number_of, False),
+    ("torch.cuda.reset_", _number_of, False),
+    ("torch.cuda.max_", _number_of, False),
+    ("torch.cuda.get_device", _number_of, False),
+    ("torch.cuda.nvtx.", _object_of, False),
+    ("torch.profiler.", _object_of, False),
+    ("torch.autograd.profiler.", _object_of, False),
+    ("torch.library.", _object_of, False),
+    ("torch.utils.data.", _object_of, False),
+)
 
 
 def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Value:
