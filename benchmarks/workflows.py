@@ -210,7 +210,7 @@ def measure(name: str, variant: str) -> dict[str, Any]:
 
 
 def seconds(step: Callable[[], Tensor], count: int) -> float:
-    """Wall time of one step, over `count` of them between two synchronizations."""
+    """Return the wall time of one step, over `count` of them between two synchronizations."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(count):
@@ -220,7 +220,7 @@ def seconds(step: Callable[[], Tensor], count: int) -> float:
 
 
 def main() -> None:
-    """One variant in this process, or all of them one after the other in processes of their own."""
+    """Measure one variant in this process, or all of them one after the other in processes of their own."""
     if sys.argv[1:]:
         print(json.dumps(measure(sys.argv[1], sys.argv[2])))
         return

@@ -369,7 +369,7 @@ def _part(section: Section, whole: bool) -> Part:
 
 
 def _result(text: str, data: BaseModel) -> CallToolResult:
-    """Lean text for the model, the same as data for programs."""
+    """Return lean text for the model, the same as data for programs."""
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
 
@@ -416,7 +416,7 @@ def _refuse_unknown(name: str, arguments: Mapping[str, Any], known: Mapping[str,
 
 
 def _misfit(error: ValidationError, arguments: Mapping[str, Any], required: Sequence[str]) -> str:
-    """Arguments that are not what they should be, each with all that it may be."""
+    """Return arguments that are not what they should be, each with all that it may be."""
     problems: dict[str, list[str]] = {}
     for problem in error.errors(include_url=False):
         problems.setdefault(str(problem["loc"][0]), []).append(problem["msg"].removeprefix("Input should be "))

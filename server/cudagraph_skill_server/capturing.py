@@ -98,7 +98,7 @@ class Captures:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncIterator[dict[str, Any]]:
-        """Nothing of a guest outlives the server."""
+        """Close the guests when the server ends."""
         try:
             yield {}
         finally:
@@ -195,7 +195,7 @@ class Captures:
         return place, folder
 
     def places(self, path: str) -> list[str]:
-        """Where a path may lie: as it stands, and below each allowed folder.
+        """Return where a path may lie: as it stands, and below each allowed folder.
 
         Raises:
             SkillError: nothing can have such a name, or it cannot be looked at.
@@ -230,7 +230,7 @@ class Progress:
         self._context, self._count = context, 0
 
     def say(self, sentence: str) -> None:
-        """From now on this is being done; "" for nothing."""
+        """Tell the client what is being done from now on; "" for nothing."""
         if not sentence:
             return
         self._count += 1

@@ -214,7 +214,7 @@ class Programs:
 
 
 def _kept(made: Receipt, path: Path) -> str:
-    """Where the receipt was written, "" where it could not be: what was shown is told all the same."""
+    """Return where the receipt was written, "" where it could not be: what was shown is told all the same."""
     try:
         return str(receipt.write(made, path))
     except SkillError:
@@ -231,7 +231,7 @@ def _each(versions: list[str] | str) -> list[str]:
 
 
 def _refuse(asked: _Asked) -> None:
-    """Nothing, where the arguments go together.
+    """Check that the arguments go together.
 
     Raises:
         SkillError: they do not.

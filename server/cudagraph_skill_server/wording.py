@@ -41,7 +41,7 @@ def in_arguments(sentence: str, beside: Mapping[str, Any] | None = None) -> str:
 
 
 def argument(words: str, beside: Mapping[str, Any] | None = None) -> str:
-    """`amp="bf16"` of `--amp bf16`, `scaffold(fp8=true)` of `skill scaffold --fp8`; other words stay as they are."""
+    """Return `amp="bf16"` of `--amp bf16`, `scaffold(fp8=true)` of `skill scaffold --fp8`; other words stay as they are."""
     try:
         split = shlex.split(words)
     except ValueError:  # an apostrophe
@@ -68,7 +68,7 @@ def _given(words: Sequence[str]) -> list[str]:
 
 
 def _argument(option: str, values: Sequence[str]) -> str:
-    """One argument, or its name where the option was named alone; "" where the tools have none."""
+    """Return one argument, or its name where the option was named alone; "" where the tools have none."""
     if option == "python":  # whoever starts the server says it
         return " ".join(["skill serve --python", *(values or ["PATH"])])
     name = _ARGUMENTS.get(option, option.replace("-", "_"))

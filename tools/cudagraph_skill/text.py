@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """`text` with nothing in it that steers a terminal; a newline is not printable either."""
+    """Return `text` with nothing in it that steers a terminal; a newline is not printable either."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def shortened(text: str) -> str:
-    """`text`, or its beginning where it is long."""
+    """Return `text`, or its beginning where it is long."""
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def quoted(text: str) -> str:
-    """`text` as one word of a command to paste, with nothing in it that steers a terminal."""
+    """Return `text` as one word of a command to paste, with nothing in it that steers a terminal."""
     return shlex.quote(text) if text.isprintable() else f"$'{''.join(map(_escaped, text))}'"
 
 
 def _escaped(char: str) -> str:
-    """As it is written in `$'…'`."""
+    """Return a text as it is written in `$'…'`."""
     if char.isprintable() and char not in "\\'":
         return char
     return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))

@@ -52,7 +52,7 @@ def read_target(target: Target, options: Options) -> Report | SkillError:
 
 
 def joined(parts: Iterable[Report | SkillError]) -> Report:
-    """One report of many, each finding and region once."""
+    """Return one report of many, each finding and region once."""
     findings: dict[Finding, None] = {}
     whole = Report([], [], [])
     for part in parts:
@@ -96,7 +96,7 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
 
 
 def _silenced(finding: Finding, opened: dict[str, Source]) -> bool:
-    """Whether a comment in the finding's own file allows it, be that the file that was named or one that it imports."""
+    """Tell whether a comment in the finding's own file allows it, be that the file that was named or one that it imports."""
     source = opened.get(finding.path)
     return source is not None and allowed(source, finding)
 
@@ -127,7 +127,7 @@ def _unreadable(path: str, what: str, error: Exception) -> str:
 
 @contextmanager
 def _room() -> Iterator[None]:
-    """As deep a stack for each file, however deep the caller stands in one, so that all find the same; and less tidying.
+    """Give each file as deep a stack, however deep the caller stands in one, so that all find the same; and less tidying.
 
     Trees and values are many small objects that live on: the collector would go through them again and again.
     """
@@ -145,7 +145,7 @@ def _room() -> Iterator[None]:
 
 
 def may_capture(path: str) -> bool:
-    """Whether a file met in a folder is worth parsing; one that cannot be opened is, since that gives a note."""
+    """Tell whether a file met in a folder is worth parsing; one that cannot be opened is, since that gives a note."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - as read_source has it
             data = file.read()
@@ -155,14 +155,14 @@ def may_capture(path: str) -> bool:
 
 
 def _captures(text: str) -> bool:
-    """Whether a file may capture anything: the words that it would need."""
+    """Tell whether a file may capture anything: the words that it would need."""
     return any(
         word in text for word in ("cuda.graph", "CUDAGraph", "make_graphed_callables", "reduce-overhead", "import graph")
     )
 
 
 def _readers(source: Source, function: str | None, options: Options, notes: list[str]) -> Iterator[Reader]:
-    """Those who have read the file, each with what it found."""
+    """Yield those who have read the file, each with what it found."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
@@ -206,7 +206,7 @@ def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Rea
 
 
 def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
-    """Each forward, and each function of the module that seems to take tensors, read as captured code."""
+    """Yield readers of each forward, and of each function of the module that seems to take tensors, read as captured code."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
@@ -226,7 +226,7 @@ def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
 
 
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
-    """Functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
+    """Return functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
     from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
 
     last = {node.name: node for node in _definitions(tree)}
@@ -269,7 +269,7 @@ def _path_of(tree: ast.Module | None, name: str) -> list[ast.AST] | None:
 
 
 def _named(scope: ast.AST, name: str) -> list[ast.AST]:
-    """Definitions of a name right inside a scope; for `<lambda>` the lambdas that give no arguments to it."""
+    """Return definitions of a name right inside a scope; for `<lambda>` the lambdas that give no arguments to it."""
     if name != "<lambda>":
         return [node for node in _definitions(scope) if node.name == name]
     lambdas = [node for node in ast.walk(scope) if isinstance(node, ast.Lambda)]
@@ -277,7 +277,7 @@ def _named(scope: ast.AST, name: str) -> list[ast.AST]:
 
 
 def _definitions(scope: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Functions and classes right inside a scope, in its branches and blocks too."""
+    """Return functions and classes right inside a scope, in its branches and blocks too."""
     definitions: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = []
     waiting = deque(ast.iter_child_nodes(scope))
     while waiting:

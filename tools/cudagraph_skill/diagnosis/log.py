@@ -147,7 +147,7 @@ def read(text: str) -> Log:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines of bearable length, without colours and what a progress bar overwrote."""
+    """Return numbered lines of bearable length, without colours and what a progress bar overwrote."""
     raw = text.split("\n")
     short = len(text) <= _LARGE and len(raw) <= 2 * _ENDS
     for place in range(len(raw)) if short else _telling(raw):
@@ -160,7 +160,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _telling(raw: list[str]) -> list[int]:
-    """Of a long log the places of its beginning, of its end, and of what stands around errors in between."""
+    """Return the places of a long log's beginning, of its end, and of what stands around errors in between."""
     head, left = 0, _LARGE // 2
     while head < min(len(raw), _ENDS) and left > 0:
         left -= len(raw[head]) + 1
@@ -178,7 +178,7 @@ def _telling(raw: list[str]) -> list[int]:
 
 
 def _by_process(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Lines of one process after those of another: ranks that print at the same time tear each other's tracebacks apart."""
+    """Return lines of one process after those of another: ranks that print at once tear each other's tracebacks apart."""
     streams: dict[str, list[tuple[int, str]]] = {}
     for number, line in lines:
         label, rest = _unlabelled(line)
@@ -202,7 +202,7 @@ def _unlabelled(line: str) -> tuple[str, str]:
 
 
 def _unique(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Each line once; numbers in it do not make it another one. A blank line is dropped, a repeated frame as well."""
+    """Return each line once; numbers in it do not make it another one. A blank line is dropped, a repeated frame as well."""
     seen: set[str] = set()
     kept = []
     for number, line in lines:
@@ -215,7 +215,7 @@ def _unique(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _limited(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """At most `_MAX_KEPT` characters: lines that speak of errors or graphs first, the middle of the log last."""
+    """Return at most `_MAX_KEPT` characters: lines that speak of errors or graphs first, the middle of the log last."""
     if sum(len(line) for _, line in lines) <= _MAX_KEPT:
         return lines
     lines = [line for line in lines if _SALIENT.search(line[1])]
@@ -235,7 +235,7 @@ def _limited(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _chained(lines: list[tuple[int, str]]) -> Iterator[Line]:
-    """Lines with the number of exceptions that were raised, and chained, before the one they belong to."""
+    """Return lines with the number of exceptions that were raised, and chained, before the one they belong to."""
     depth, linked = 0, False
     for number, text in lines:
         low = text.strip().lower()

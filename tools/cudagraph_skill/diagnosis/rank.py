@@ -114,7 +114,7 @@ class Haystack:
         self.text = " ".join(parts)
 
     def find(self, phrase: Phrase) -> Hit | None:
-        """Where a phrase stands, of several parts the one nearest to the first exception; None where it does not."""
+        """Return where a phrase stands, of several parts the one nearest to the first exception; None where it does not."""
         places = []
         for parts in phrase.all:
             place = self._place(parts)
@@ -124,7 +124,7 @@ class Haystack:
         return max(places, key=lambda candidate: candidate.weight)
 
     def number(self, numbers: dict[str, tuple[int, int]], codes: tuple[str, ...]) -> Hit | None:
-        """Where one of CUDA's error numbers stands."""
+        """Return where one of CUDA's error numbers stands."""
         spans = [numbers[code] for code in codes if code in numbers]
         return self._found(*spans[0]) if spans else None
 
@@ -135,7 +135,7 @@ class Haystack:
         return (at, end) if at >= 0 else None
 
     def _end(self, parts: tuple[str, ...], at: int) -> int:
-        """Where the phrase that begins at `at` ends, -1 where its parts do not follow each other."""
+        """Return where the phrase that begins at `at` ends, -1 where its parts do not follow each other."""
         end = at + len(parts[0])
         for part in parts[1:]:
             start = self.text.find(part, end, end + REACH + len(part))
@@ -191,7 +191,7 @@ def diagnose(text: str, index: Table) -> Verdict:
 
 
 def _is_ours(text: str) -> bool:
-    """Whether a log speaks of CUDA graphs at all."""
+    """Tell whether a log speaks of CUDA graphs at all."""
     for setting in _phrases(_OFF):
         text = text.replace(setting, " ")
     if _has(text, _FIELD):
@@ -201,7 +201,7 @@ def _is_ours(text: str) -> bool:
 
 
 def _suffices(log: logs.Log, evidence: dict[str, list[Evidence]]) -> bool:
-    """Whether a log that names no error of ours is about one: a traceback of something else is not, by its words alone."""
+    """Tell whether a log that names no error of ours is about one: a traceback of something else is not, by its words alone."""
     return not log.raised or any(piece.points >= _TELLING for pieces in evidence.values() for piece in pieces)
 
 
@@ -214,7 +214,7 @@ def _phrases(text: str) -> list[str]:
 
 
 def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> dict[str, Matched]:
-    """Entries whose message stands in the log; their causes get their share of its points."""
+    """Return entries whose message stands in the log; their causes get their share of its points."""
     matched: dict[str, Matched] = {}
     numbers = {match[1]: match.span() for match in _CODE.finditer(hay.text)}
     for entry in index.entries:
@@ -238,14 +238,14 @@ def _tells(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evi
 
 
 def _total(evidence: list[Evidence]) -> float:
-    """Points of one cause: each further piece counts less, what speaks against it counts in full."""
+    """Return points of one cause: each further piece counts less, what speaks against it counts in full."""
     speaking = sorted((piece.points for piece in evidence if piece.points > 0), reverse=True)
     against = sum(piece.points for piece in evidence if piece.points < 0)
     return sum(points * _FADING**place for place, points in enumerate(speaking)) + against
 
 
 def _likeness(log: logs.Log, index: Table) -> dict[str, float]:
-    """How much likelier each cause makes the log's words than all causes together do, in points (naive Bayes)."""
+    """Return how much likelier each cause makes the log's words than all causes together do, in points (naive Bayes)."""
     prose = "\n".join(line.text for line in log.lines if "File " not in line.text[:12])
     spoken = index.known.intersection(terms.words(prose[:_PROSE]))
     scale = _LIKENESS * min(1.0, _WORDS / max(1, len(spoken)))
@@ -253,7 +253,7 @@ def _likeness(log: logs.Log, index: Table) -> dict[str, float]:
 
 
 def _confidence(totals: dict[str, float], slug: str) -> str:
-    """How much of all belief goes to one cause, in words."""
+    """Return how much of all belief goes to one cause, in words."""
     share = 1 / sum(exp((points - totals[slug]) / _TEMPERATURE) for points in totals.values())
     return "high" if share >= _SURE else "medium" if share >= _LIKELY else "low"
 

@@ -77,7 +77,7 @@ def program_data(program: Program, path: str, next_step: str) -> dict[str, Any]:
 
 
 def exit_code(receipt: Receipt) -> int:
-    """0 shown to be right, 1 a check failed."""
+    """Return 0 for a program shown to be right, 1 where a check failed."""
     return 0 if receipt.verdict == "ok" else 1
 
 
@@ -119,7 +119,7 @@ def data(receipt: Receipt, next_step: str, path: str = "") -> dict[str, Any]:
 
 
 def next_step(receipt: Receipt, steps: Steps) -> str:
-    """One command to paste."""
+    """Return one command to paste."""
     if receipt.verdict == "ok":
         return steps.read("SKILL.md#output-formats-and-metrics")
     named = _NAMED.match(receipt.cause)
@@ -206,5 +206,5 @@ def _name(options: Options) -> str:
 
 
 def as_json(fields: Mapping[str, Any]) -> str:
-    """One line."""
+    """Return one line."""
     return json.dumps(fields, ensure_ascii=False)

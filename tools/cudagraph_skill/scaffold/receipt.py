@@ -171,7 +171,7 @@ def _bytes(file: Path) -> bytes:
 
 
 def _decoded(file: Path, data: bytes) -> str:
-    """Source as Python decodes it: by its byte order mark, or as a comment in its first lines says, else as UTF-8."""
+    """Return source as Python decodes it: by its byte order mark, or as a comment in its first lines says, else as UTF-8."""
     try:
         return decode_source(data)
     except (SyntaxError, ValueError, LookupError) as error:
@@ -188,7 +188,7 @@ def _tree(text: str) -> ast.Module:
 
 
 def bound(tree: ast.Module) -> set[str]:
-    """Names that a module binds at its top level; "*" where some come from another module unnamed."""
+    """Return names that a module binds at its top level; "*" where some come from another module unnamed."""
     names: set[str] = set()
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
@@ -205,7 +205,7 @@ def bound(tree: ast.Module) -> set[str]:
 
 
 def digest(text: str) -> str:
-    """By which a program is known again."""
+    """Return what a program is known by."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -217,7 +217,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def raise_if_lacking(ran: process.Run, python: str) -> None:
-    """Nothing, where the program was run at all.
+    """Check that the program was run at all.
 
     Raises:
         SkillError: the machine lacks something (exit code 3).
@@ -265,7 +265,7 @@ def _machine(events: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def _wrong(file: Path, ran: process.Run, report: Mapping[str, Any]) -> str:
-    """Why the program failed, as a sentence; "" where it did not."""
+    """Return why the program failed, as a sentence; "" where it did not."""
     failed = next((item for item in ran.events if item["event"] == "failed"), None)
     if failed:
         return _raised(file, failed)
@@ -352,7 +352,7 @@ def _static(file: Path) -> list[str]:
 
 
 def fallback(name: str, text: str, steps: int) -> str:
-    """Where the program's eager way is, in the words of its `prepare`; "" where that is no function of the file."""
+    """Return where the program's eager way is, in the words of its `prepare`; "" where that is no function of the file."""
     tree = _tree(text)
     own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     prepare = own.get("prepare")
@@ -373,7 +373,7 @@ def fallback(name: str, text: str, steps: int) -> str:
 
 
 def _calls(statements: Sequence[ast.stmt], how: str, way: str) -> list[str]:
-    """Names that are called, in their order, where the argument `how` is `way`; up to the end of the function."""
+    """Return names that are called, in their order, where the argument `how` is `way`; up to the end of the function."""
     names: list[str] = []
     waiting = list(reversed(statements))
     while waiting:
@@ -425,7 +425,7 @@ def _truth(test: ast.expr, how: str, way: str) -> bool | None:
 
 
 def place(file: Path) -> Path:
-    """Where the receipt of a program lies: step.receipt.json beside step.py.
+    """Return where the receipt of a program lies: step.receipt.json beside step.py.
 
     Raises:
         SkillError: something else lies there.

@@ -93,17 +93,17 @@ def _megatron(a: Answers) -> bool:
 
 
 def _stuck(a: Answers) -> bool:
-    """Part of the step cannot be captured."""
+    """Tell whether part of the step cannot be captured."""
     return a.host_reads or a.moe
 
 
 def _changing(a: Answers) -> bool:
-    """Shapes differ from step to step, and no set of graphs by size serves: that is for inference."""
+    """Tell whether shapes differ from step to step, and no set of graphs by size serves: that is for inference."""
     return a.shapes == "dynamic" or (a.shapes == "buckets" and _trains(a))
 
 
 def _trains(a: Answers) -> bool:
-    """As said, else as the other answers suggest: what only a training has, or libraries that are there for it."""
+    """Tell whether it trains: as said, else as what only a training has, or libraries that are there for it, suggest."""
     if a.training is None:
         suggested = a.ddp or a.fsdp or a.pp or a.control or a.fp8 or a.framework not in ("", "pytorch")
         return suggested and not a.decode
@@ -203,7 +203,7 @@ class _Remark(NamedTuple):
 
 
 def _in_parts(a: Answers, o: Options) -> bool:
-    """Parts of the step are graphs of one shape each, and the reason for the workflow does not say so."""
+    """Return parts of the step are graphs of one shape each, and the reason for the workflow does not say so."""
     return o.workflow in ("transformer-engine", "make-graphed-callables") or (o.workflow == "mcore-per-layer" and _infers(a))
 
 
@@ -272,7 +272,7 @@ class _Other(NamedTuple):
 
 
 def _is_plain(a: Answers) -> bool:
-    """Nothing that was said keeps a whole step from being one graph of PyTorch alone."""
+    """Tell whether nothing that was said keeps a whole step from being one graph of PyTorch alone."""
     return not (a.fp8 or a.pp or _stuck(a) or _changing(a))
 
 
@@ -361,7 +361,7 @@ def recommend(answers: Answers) -> Recommendation:
 
 
 def framework(text: str) -> str:
-    """One of FRAMEWORKS, also where it was typed in another way.
+    """Return one of FRAMEWORKS, also where it was typed in another way.
 
     Raises:
         SkillError: there is no such framework here.

@@ -304,7 +304,7 @@ _HOST_TYPES = {"builtins.int", "builtins.float", "builtins.str", "builtins.bool"
 
 
 def _is_a(value: Value, wanted: Value) -> bool | None:
-    """Whether a value is of a type, where that is known."""
+    """Tell whether a value is of a type, where that is known."""
     if isinstance(wanted, Class):
         return (
             wanted in value.cls.line()

@@ -37,7 +37,7 @@ Kwargs = dict[str, Value]
 
 
 def yields(node: ast.AST) -> bool:
-    """Whether a function is a generator."""
+    """Tell whether a function is a generator."""
     answer = _GENERATORS.get(node)
     if answer is None:
         body = node.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []

@@ -161,7 +161,7 @@ class Report:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON has it: a tensor as its numbers, what is no number in JSON as text."""
+    """Return `value` as JSON has it: a tensor as its numbers, what is no number in JSON as text."""
     if isinstance(value, dict):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -177,7 +177,7 @@ def plain(value: Any) -> Any:
 
 
 def without_torch() -> str:
-    """Why this interpreter cannot run the program, as a sentence; "" where it can. Imports torch."""
+    """Return why this interpreter cannot run the program, as a sentence; "" where it can. Imports torch."""
     here = sys.executable
     if sys.version_info < OLDEST_PYTHON:
         return (
@@ -221,7 +221,7 @@ def lacking(processes: int) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Driver, versions and number of GPUs; the GPU itself is named once the program has started CUDA."""
+    """Return driver, versions and number of GPUs; the GPU itself is named once the program has started CUDA."""
     import torch
 
     return {
@@ -270,7 +270,7 @@ def loaded(file: str) -> Any:
 
 
 def recorded(check: Callable[..., Any], name: str, report: Report, last: bool = False) -> Callable[..., Any]:
-    """`check` with its begin and its result in the report; no other is wanted after the `last` one."""
+    """Return `check` with its begin and its result in the report; no other is wanted after the `last` one."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         report.check = name
@@ -388,7 +388,7 @@ def _store() -> Any:
 
 
 def timed_alone(module: Any, turn: Turn) -> Callable[[], Any]:
-    """`module.timing`, which waits for its turn where it first looks at the clock: what it compiles before needs none."""
+    """Return `module.timing`, which waits for its turn where it first looks at the clock: what it compiles before needs none."""
     timing = module.timing
     looks = getattr(module, "time", None) is time and "perf_counter" in inspect.unwrap(timing).__code__.co_names
 
@@ -466,7 +466,7 @@ def _wall_us(run: Callable[..., Any], data: list[list[Any]]) -> float:
 
 
 def gpu_spans(run: Callable[..., Any], data: list[list[Any]]) -> list[tuple[int, int]]:
-    """Begin and end of each kernel, copy and memset, in nanoseconds."""
+    """Return begin and end of each kernel, copy and memset, in nanoseconds."""
     import torch
     from torch.autograd.profiler import profile
 
@@ -480,14 +480,14 @@ def gpu_spans(run: Callable[..., Any], data: list[list[Any]]) -> list[tuple[int,
 
 
 def _annotates(event: Any) -> bool:
-    """Whether an event is a range that code was marked with, which spans kernels and is none; torch 2.4 does not say so."""
+    """Tell whether an event is a range that code was marked with, which spans kernels and is none; torch 2.4 does not say so."""
     if hasattr(event, "is_user_annotation"):
         return bool(event.is_user_annotation())
     return str(event.name()).startswith("Optimizer.")
 
 
 def union(spans: Iterable[tuple[int, int]]) -> int:
-    """How much of the time lies in at least one of the spans."""
+    """Return how much of the time lies in at least one of the spans."""
     total, last = 0, -math.inf
     for begin, end in sorted(spans):
         total += int(max(0, end - max(begin, last)))

@@ -85,7 +85,7 @@ def _like(value: Value) -> Value:
 
 
 def run_backwards(machine: Machine, node: ast.AST) -> None:
-    """Backward reaches the user's own autograd functions and hooks."""
+    """Follow a backward into the user's own autograd functions and hooks."""
     if machine.inside and machine.reporting and not machine.quiet:
         for product, place, via in machine.torch.products:
             machine.add("CG211", *place, f"the backward of {quoted(product)} looks for zeros, whose number the host reads", via)
@@ -143,7 +143,7 @@ def zero_grad(machine: Machine, owner: Value, args: Args, kwargs: Kwargs, node: 
 
 
 def drops_gradients(args: Args, kwargs: Kwargs) -> bool:
-    """Whether `zero_grad` with these arguments sets gradients to None, which is its default."""
+    """Tell whether `zero_grad` with these arguments sets gradients to None, which is its default."""
     given = bind("set_to_none", args, kwargs).get("set_to_none")
     return given is None or (isinstance(given, Host) and given.value is True)
 

@@ -37,7 +37,7 @@ def _is_gloo(group: Value | None) -> bool:
 
 
 def _same_on_all_ranks(machine: Machine, test: ast.AST) -> bool:
-    """Whether both branches of a condition call the same collective, or one sends what the other receives."""
+    """Tell whether both branches of a condition call the same collective, or one sends what the other receives."""
     for node in ast.walk(machine.frame.module.tree):
         if isinstance(node, ast.If) and node.test is test:
             first, second = (_collectives_in(branch) for branch in (node.body, node.orelse))

@@ -162,7 +162,7 @@ def _option(owner: Object, name: str) -> Value | None:
 
 
 def _given(value: Value | None) -> bool:
-    """Whether an argument is given and not known to be None."""
+    """Tell whether an argument is given and not known to be None."""
     return value is not None and not is_none(value)
 
 

@@ -133,7 +133,7 @@ def parameter_of(machine: Machine, owner: Object, name: str) -> Tensor:
 
 
 def own_tensors(machine: Machine, owner: Value) -> list[tuple[str, Tensor]]:
-    """Parameters and buffers that a module itself holds."""
+    """Return parameters and buffers that a module itself holds."""
     if isinstance(owner, Instance):
         return [(name, tensor) for name, tensor in owner.slots.items() if isinstance(tensor, Tensor) and tensor.parameter]
     if isinstance(owner, Object):
@@ -155,7 +155,7 @@ _WITHOUT_PARAMETERS = {"ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "Softmax", "Dr
 
 
 def tensors_of(machine: Machine, owner: Value, kind: str = "") -> list[Tensor]:
-    """Parameters and buffers of a module and all below it."""
+    """Return parameters and buffers of a module and all below it."""
     return [
         tensor
         for module in all_modules(machine, owner)

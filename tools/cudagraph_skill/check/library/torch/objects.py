@@ -339,7 +339,7 @@ def object_items(machine: Machine, owner: Value, node: ast.AST, count: int | Non
 
 
 def any_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
-    """Any item of a library's or a user's object."""
+    """Return any item of a library's or a user's object."""
     known = object_items(machine, owner, node, None) if not (isinstance(owner, Object) and owner.name == "generator") else None
     if known:
         return joined(known, machine.round) or Value()

@@ -143,7 +143,7 @@ def of_optimizer(machine: Machine, owner: Object, name: str, args: Args, kwargs:
 
 
 def _flag(groups: list[Mapping], name: str) -> list[bool]:
-    """For each group, whether an option is on; an unknown one counts as on."""
+    """Tell for each group whether an option is on; an unknown one counts as on."""
     flags = []
     for group in groups:
         value = group.slots.get(name)

@@ -17,12 +17,12 @@ _BLAS = {"linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "chain_m
 
 
 def breaks_capture(hazard: str) -> bool:
-    """Whether a hazard raises a CUDA error inside the capture, so that catching it does not help."""
+    """Tell whether a hazard raises a CUDA error inside the capture, so that catching it does not help."""
     return hazard.startswith("CG2") and hazard not in {"CG233", "CG235", "CG236"}
 
 
 def note_library(machine: Machine, node: ast.AST) -> None:
-    """Which of CUDA's libraries this work needs: the first use of one cannot be captured."""
+    """Return which of CUDA's libraries this work needs: the first use of one cannot be captured."""
     library = _library_of(node)
     if library:
         (machine.torch.cold if machine.inside else machine.torch.warm).add(library)

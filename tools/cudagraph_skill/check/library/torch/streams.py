@@ -26,7 +26,7 @@ STREAMS = {
 
 
 def on_launch(machine: Machine) -> None:
-    """GPU work is launched: on which stream?"""
+    """Look at the stream on which GPU work is launched."""
     state = machine.torch
     if not state.streams:
         return

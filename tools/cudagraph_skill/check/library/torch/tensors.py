@@ -102,7 +102,7 @@ def pack(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
 
 
 def tensor_method(machine: Machine, owner: Tensor, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    """Methods of a tensor that are no operation on its values."""
+    """Run a method of a tensor that is no operation on its values."""
     del kwargs
     if name == "backward":
         if machine.inside:
