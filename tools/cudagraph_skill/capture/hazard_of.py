@@ -1,4 +1,4 @@
-"""The hazard behind a line that a run on the GPU has shown: from what was seen there to an id of references/hazards.md."""
+"""Find the hazard id in references/hazards.md for a line that a GPU run reported."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ GENERAL = {_WAITS, _UPLOAD, _TO_HOST, _INTO_HOST}
 
 
 def hazard_of(spot: Mapping[str, Any], line: str = "") -> str:
-    """Return the hazard's id for what a run saw at a line; the general one of its family where nothing fits better.
+    """Return the hazard id for what a run saw at a line; the general one of its family if none fits better.
 
     `spot` has `kind` (fails or wrong), `category`, `op`, `error` and `said`; `line` is the user's source.
     """

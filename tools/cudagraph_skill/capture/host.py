@@ -1,4 +1,4 @@
-"""Starts the guest in the user's interpreter, asks it, and leaves nothing of it; standard library only, without torch."""
+"""Start the guest in the user's interpreter, send it requests, and kill its processes; standard library only."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class _Tree:
             raise SkillError(f"{self.python} ended ({self._how_it_ended()}): start it again", 3) from None
 
     def _events(self) -> tuple[list[dict[str, Any]], bool]:
-        """Return what was reported, waited for 0.05 s, and whether more can come; what was printed is kept on the way."""
+        """Wait up to 0.05 s and return the reported events, and whether more can come; printed output is kept on the way."""
         running = self._process.poll() is None  # asked first: what it wrote before its end is read below
         poll = select.poll()
         poll.register(self._reports, select.POLLIN)
@@ -288,7 +288,7 @@ class _Tree:
         return Ended(result, rungs, _without(event, "event", "id"), self._tail.decode("utf-8", "replace"))
 
     def _own_end(self, alive: bool, deadline: float) -> dict[str, Any]:
-        """Return the event that the guest could not send, because it was killed or hangs itself."""
+        """Return the "ended" event for a guest that could not send it, because it was killed or hangs."""
         said = {"how": "deadline", "detail": f"{deadline:g} s"} if alive else {"how": "exit", "detail": self._how_it_ended()}
         self._drain()
         self.kill()
@@ -344,7 +344,7 @@ def _whole(python: str) -> str:
 
 
 def _available(fd: int) -> bytes | None:
-    """Return what can be read now; None for nothing, b"" for the end."""
+    """Read what is available now: None if there is nothing, b"" at the end."""
     try:
         return os.read(fd, TAIL)
     except BlockingIOError:

@@ -12,7 +12,7 @@ from cudagraph_skill.errors import SkillError
 
 
 def environment_python() -> str:
-    """Return the interpreter of the active venv or conda environment, else this one if it has torch, else python3.
+    """Return the active venv's or conda's interpreter, else this one if it has torch, else python3.
 
     Raises:
         SkillError: there is none.
@@ -30,9 +30,7 @@ def environment_python() -> str:
 
 
 def interpreter(python: str) -> str:
-    """Return the interpreter that was named, as it is found from any folder.
-
-    A link is not followed: a virtual environment is known by it.
+    """Return the named interpreter as an absolute path; a link is kept, because it identifies a virtual environment.
 
     Raises:
         SkillError: a folder was named, or there is no program of that name (exit code 3).
@@ -47,7 +45,7 @@ def interpreter(python: str) -> str:
 
 
 def resolved(python: str) -> str:
-    """Return an interpreter as the shell finds it."""
+    """Return the path of an interpreter on the PATH."""
     found = shutil.which(python)
     if found is None:
         raise SkillError(f"{python}: there is no such interpreter; name one that has torch", 3)

@@ -1,4 +1,4 @@
-"""`skill check --run`: its arguments to requests, and the interpreter that runs the user's code."""
+"""Turn the arguments of `skill check --run` into requests, and find the interpreter that runs the user's code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refuse_without_run(args: argparse.Namespace) -> None:
 
 
 def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Request]:
-    """Return what to capture; `program` is the command after `--`, None where there is no `--`.
+    """Return what to capture; `program` is the command after `--`, None if there is no `--`.
 
     Raises:
         SkillError: the arguments do not fit together, or name what is not there.
@@ -84,7 +84,7 @@ def _targets(args: argparse.Namespace) -> list[str]:
 
 
 def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> Request:
-    """Return the request that captures within a running program."""
+    """Return the request that captures a call within a running program."""
     command = parse(program)
     if not args.target and not args.targets:
         raise SkillError(
@@ -116,7 +116,7 @@ def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> 
 
 
 def parse(program: Sequence[str]) -> Command:
-    """Return the command after `--`: `python [options] script args`, `python -m mod args` or `script.py args`.
+    """Parse the command after `--`: `python [options] script args`, `python -m mod args` or `script.py args`.
 
     Raises:
         SkillError: it starts no Python program that can be watched.

@@ -1,4 +1,4 @@
-"""What a capture on the GPU showed, as text, JSON, GitHub annotations and SARIF; findings in the form of the static check."""
+"""Write what a capture on the GPU showed, as text, JSON, GitHub annotations or SARIF."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _TAIL = 5  # lines of the user's own output that are shown
 
 
 def exit_code(found: Sequence[Examination]) -> int:
-    """Return the worst of 0 safe, 1 fails or goes wrong, 2 not understood or fails in eager, 3 the machine lacks something."""
+    """Return the worst exit code: 0 safe, 1 fails or goes wrong, 2 misuse or fails in eager, 3 the machine lacks something."""
     return max((_EXIT.get(each.verdict, 3) for each in found), default=2)
 
 
 def written(found: Sequence[Examination], form: str, reader: Reader) -> str:
-    """Return examinations in one of findings.FORMS."""
+    """Write results in one of findings.FORMS."""
     if form == "json":
         records = [data(each, reader) for each in found]
         return json.dumps(records[0] if len(records) == 1 else {"examinations": records}, ensure_ascii=False)
@@ -54,7 +54,7 @@ def text(each: Examination, form: str, reader: Reader) -> str:
 
 
 def summary(each: Examination) -> str:
-    """Return the verdict in one sentence."""
+    """Return the verdict as one sentence."""
     parts = (_WORDS.get(each.verdict, each.verdict), each.target.name or each.target.path, each.said)
     return one_line(": ".join(part for part in parts if part))
 
@@ -74,7 +74,7 @@ def next_step(each: Examination, steps: Steps) -> str:
 
 
 def data(each: Examination, reader: Reader) -> dict[str, Any]:
-    """Return a result as JSON: `ladder` has the steps of the run, `unconfirmed` what the source shows and the run did not."""
+    """Return the result as JSON data. `ladder` has the steps of the run, `unconfirmed` what only the source shows."""
     own = _reader(each, reader)
     static = reader._replace(known=lambda one: hazard(one.id))
     return {
@@ -97,7 +97,7 @@ def _reader(each: Examination, reader: Reader) -> Reader:
 
 
 def _known(each: Examination, one: Finding) -> Hazard:
-    """Return the hazard of a finding, as serious as what was seen; without a cause, how to go on instead of a reason."""
+    """Return the hazard of a finding with the severity that was observed; without a cause, how to go on replaces the reason."""
     known = hazard(one.id)
     seen = _SEVERITY.get(each.verdict, known.severity) if one.observed else known.severity
     if _is_unexplained(each, one):
@@ -111,7 +111,7 @@ def _is_unexplained(each: Examination, one: Finding) -> bool:
 
 
 def _marked(each: Examination) -> list[Finding]:
-    """Return the findings, those that come from the source alone marked as such."""
+    """Return the findings; those from the source alone are marked as such."""
     own = f" (read in the source, not {'reached' if each.verdict == 'capture_error' else 'singled out'} by this run)"
     return [one if one.observed else one._replace(message=one.message + own, certain=True) for one in each.findings]
 
@@ -128,7 +128,7 @@ def _ladder(rungs: Sequence[Rung]) -> list[str]:
 
 
 def _facts(each: Examination) -> list[str]:
-    """Return what else the run showed, a line each."""
+    """Return what else the run showed, one fact a line."""
     lines: list[str] = []
     if each.rounds.get("wrong"):
         lines.append(f"replays: {_replays(each)}")
@@ -154,7 +154,7 @@ def _machine(each: Examination) -> str:
 
 
 def _output(each: Examination) -> list[str]:
-    """Return the last lines that the user's code printed, where the run went wrong."""
+    """Return the last lines that the user's code printed, if the run went wrong."""
     if each.verdict == "safe" or not each.output.strip():
         return []
     return [

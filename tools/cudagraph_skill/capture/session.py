@@ -1,4 +1,4 @@
-"""What a run on the GPU showed of a callable: requests to the guest, and its results joined with the static check."""
+"""Send requests to the guest, and join its results with the static check."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _program(request: Request, ears: Ears) -> Ended:
 
 
 def _callable(request: Request, guests: Guests, ears: Ears) -> Ended:
-    """Return what the guest answered; a warm one that has died since is replaced once."""
+    """Send the request to the guest; one that was warm but has died is replaced once."""
     wire, warm = to_guest(request), guests.warm(request)
     while True:
         guest = guests.guest(request, ears.say)
@@ -166,7 +166,7 @@ def _callable(request: Request, guests: Guests, ears: Ears) -> Ended:
 
 
 def to_guest(request: Request) -> dict[str, Any]:
-    """Return a request as the guest reads it.
+    """Return the request as the guest reads it.
 
     Raises:
         SkillError: the target's file is not there.
@@ -221,7 +221,7 @@ def examined(
     ended: dict[str, Any],
     output: str = "",
 ) -> Examination:
-    """Return what a guest reported, as nouns; where it ended without a result, what can be said of its end."""
+    """Join a guest's report with the static check; without a result, describe how the run ended."""
     steps = [_rung(each) for each in rungs]
     found = result or _without_result(request, steps, ended)
     shown = _Names(request)
@@ -253,7 +253,7 @@ _CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
 
 
 def _sentence(verdict: str, said: str, spots: list[dict[str, Any]], shown: _Names) -> str:
-    """Return what the guest said, with paths as the user knows them; where eager code failed, with its line."""
+    """Return the guest's sentence with paths as the user wrote them; if eager code failed, with its line."""
     where = [(str(each["path"]), int(each.get("line") or 0)) for each in spots if each.get("path")]
     for path, _ in where:
         said = said.replace(path, shown.of(path))
@@ -299,7 +299,7 @@ def _target(found: dict[str, Any], shown: _Names, request: Request) -> Region:
 
 
 def static_findings(target: Region) -> list[Finding]:
-    """Return what the static check says of the captured code; nothing where it cannot read it."""
+    """Return what the static check finds in the captured code; [] if it cannot read it."""
     if not target.path or not target.line:
         return []
     try:
@@ -312,7 +312,7 @@ def static_findings(target: Region) -> list[Finding]:
 def _joined(
     verdict: str, spots: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
 ) -> tuple[list[Finding], list[Finding]]:
-    """Return findings, the line that the run stopped at first, then others that it showed; and what stays unconfirmed."""
+    """Return findings and unconfirmed findings. Observed lines come first, the one that stopped the run before the others."""
     serious = {kind: [each for each in static if hazard(each.id).severity == kind] for kind in ("error", "warning")}
     if verdict not in ("capture_error", "silent_wrong"):
         return [], [*serious["error"], *serious["warning"]]
@@ -336,7 +336,7 @@ def _place(each: Finding) -> tuple[str, int]:
 
 
 def _observed(spot: dict[str, Any], serious: dict[str, list[Finding]], shown: _Names, target: Region) -> Finding:
-    """Return a line that the run showed, in the words of the static check where it knows it; else the captured code."""
+    """Return the finding for an observed line, in the words of the static check if it found the same line."""
     path, line = (shown.of(str(spot["path"])), int(spot.get("line") or 0)) if spot.get("path") else (target.path, target.line)
     known = serious["error" if spot.get("kind") == "fails" else "warning"]
     same = next((each for each in known if _place(each) == (os.path.realpath(path), line)), None)
@@ -381,7 +381,7 @@ _PAST_EAGER = {"eager", "sync", "capture", "replay"}  # where one of these rungs
 
 
 def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) -> dict[str, Any]:
-    """Return a result for a run that was killed, crashed or left; its steps tell whether eager code or the graph did it."""
+    """Return a result for a run that ended early; the finished steps tell whether eager code or the graph is to blame."""
     how, detail = str(ended.get("how", "")), str(ended.get("detail", ""))
     if how == "memory":
         said = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
@@ -408,7 +408,7 @@ def _stood(stack: Sequence[Any], shown: _Names) -> str:
 
 
 def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
-    """Return what is worth a note about the end of a run that gave a result."""
+    """Return notes about the end of a run that gave a result."""
     notes = []
     if result is not None and ended.get("how", "done") != "done":
         notes.append(f"after the result the process ended by {ended.get('detail') or ended.get('how')}")
@@ -421,7 +421,7 @@ def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
 
 
 def eager_command(request: Request) -> str:
-    """Return a command that runs the same code without a graph; "" where that cannot be put in a line."""
+    """Return a command that runs the same code without a graph; "" if one line cannot do that."""
     if request.program:
         return shlex.join([request.python, *request.flags, *request.program])
     try:

@@ -43,7 +43,7 @@ class Call(NamedTuple):
     scalars: dict[str, Any]
 
     def left(self) -> dict[str, Kept]:
-        """Return result and state by path."""
+        """Return the result and the state by path."""
         return {**{f"result{path}": each for path, each in self.out.items()}, **self.state}
 
 
@@ -88,7 +88,7 @@ class Refused(Exception):
 
 
 def observed(found: Subject) -> dict[str, Kept]:
-    """Return the state that counts: what the user named, parameters, buffers and optimizer state; without a name all tensors.
+    """Return the state to compare: what the user named with parameters, buffers and optimizer state, else all tensors.
 
     Of what the user did not name only tensors on the GPU: a count that the host keeps is wrong only where something shows it.
     """
@@ -99,7 +99,7 @@ def observed(found: Subject) -> dict[str, Kept]:
 
 
 def arguments(found: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call, the same for each copy."""
+    """Return the arguments of call `number`, the same for each copy."""
     state.seed(1000 + number)
     given: tuple[tuple[Any, ...], dict[str, Any]] = found.inputs(number) if found.numbered else found.inputs()
     known = {id(each) for _, each in found.roots}
@@ -128,7 +128,7 @@ def eager_call(found: Subject, number: int, full: bool = True, given: Any = None
 
 
 def warm_up(found: Subject, count: int) -> None:
-    """Run calls on a side stream, as one warms up before a capture."""
+    """Call it `count` times on a side stream, as one warms up before a capture."""
     side = torch.cuda.Stream()
     for number in range(count):
         args, kwargs = arguments(found, number)
@@ -142,7 +142,7 @@ def warm_up(found: Subject, count: int) -> None:
 
 @contextlib.contextmanager
 def same_stream() -> Iterator[None]:
-    """Return the current stream after a capture that failed is the one before; torch leaves that of the capture."""
+    """Restore the current stream after a failed capture; torch leaves that of the capture."""
     before = torch.cuda.current_stream()
     try:
         yield
@@ -377,7 +377,7 @@ def climb(source: Source, report: Any) -> Seen:
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
-    """Return the calls from the capture on, without state that nobody named and that was not there before: a list of losses that grows."""
+    """Return the calls from the capture on, without unnamed state that is new since then, such as a growing list of losses."""
     after = eager[warm_ups:]
     if not warm_ups:
         return after
@@ -468,7 +468,7 @@ def _changing(calls: list[Call]) -> dict[str, tuple[Any, Any]]:
 
 
 def _control(source: Source, eager: list[Call], warm_ups: int, rounds: int, spread: dict[str, float]) -> dict[str, float]:
-    """Return the spread of eager over as many calls: a third copy, for differences so small that they may be rounding."""
+    """Return the spread of eager over as many calls of a third copy, for differences so small that they may be rounding."""
     third = source.fresh()
     return _wider(spread, noise(eager, [eager_call(third, number, full=False) for number in range(warm_ups + 1 + rounds)]))
 

@@ -1,4 +1,4 @@
-"""From the line of an operation to the line that decides about it: what chose it, bound its result, or read the number it was given."""
+"""Find the source line responsible for an operation: what chose it, bound its result, or read the number it was given."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _tree(path: str) -> ast.Module | None:
 
 
 def _around(path: str, line: int) -> list[ast.AST]:
-    """Return the nodes that hold a line, from the statement outwards, up to the function and with it."""
+    """Return the nodes that contain a line, from its statement outwards up to and including the function."""
     tree = _tree(path)
     holding = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and _holds(each, line)] if tree else []
     if not holding:
@@ -52,7 +52,7 @@ def _holds(node: ast.AST, line: int) -> bool:
 
 
 def condition(frame: Frame) -> int:
-    """Return the line of what decides whether a line runs, or with what: a branch or loop around it, a jump before it; 0 for none."""
+    """Return the line that decides whether a line runs: a branch or loop around it or a jump before it; 0 if there is none."""
     around = _around(frame.path, frame.line)
     best = 0
     for inner, outer in pairwise(around):
@@ -76,7 +76,7 @@ def _jumps(node: ast.If) -> bool:
 
 
 def binding(frame: Frame) -> int:
-    """Return the line at which the result of a line is bound to an attribute, an entry or a name outside; 0 for none."""
+    """Return the line that binds a line's result to an attribute, an entry or an outer name; 0 if there is none."""
     around = _around(frame.path, frame.line)
     if not around or not isinstance(around[0], (ast.Assign, ast.AugAssign, ast.AnnAssign)):
         return 0
@@ -112,7 +112,7 @@ def _outside(target: ast.AST, function: ast.AST) -> bool:
 
 
 def reading(frame: Frame, names: Collection[str]) -> int:
-    """Return the line, at or before a line of a function, that reads one of these names or draws something new, and feeds that line; 0 for none."""
+    """Return the line up to `frame.line` that reads one of `names` and feeds that line; 0 if there is none."""
     around = _around(frame.path, frame.line)
     if not around:
         return 0
@@ -148,7 +148,7 @@ def _reads(node: ast.AST, names: Collection[str]) -> bool:
 
 
 def _name(node: ast.AST) -> str:
-    """Return the name of a variable or an attribute, or the text that an entry is under."""
+    """Return the name of a variable or an attribute, or the string key of an entry."""
     if isinstance(node, ast.Subscript):
         key = getattr(node.slice, "value", "")
         return key if isinstance(key, str) else ""
@@ -160,17 +160,17 @@ def _locals_of(node: ast.AST) -> set[str]:
 
 
 def volatile(frame: Frame) -> int:
-    """Return the line that feeds a line with something drawn, popped or read from outside; 0 for none."""
+    """Return the line that feeds a line with a drawn, popped or external value; 0 if there is none."""
     return reading(frame, VOLATILE)
 
 
 def stream_block(frame: Frame) -> int:
-    """Return the line of the innermost `with` block around a line, which is what switches a stream; 0 for none."""
+    """Return the line of the innermost `with` block around a line, which may switch the stream; 0 if there is none."""
     return next((each.lineno for each in _around(frame.path, frame.line) if isinstance(each, (ast.With, ast.AsyncWith))), 0)
 
 
 def first(frames: Sequence[Frame], rule: object) -> Frame | None:
-    """Return the first frame, innermost outwards, for which a rule names a line; the frame with that line."""
+    """Return the innermost frame for which `rule` finds a line, moved to that line."""
     for frame in reversed(frames):
         line = rule(frame)  # type: ignore[operator]
         if line:

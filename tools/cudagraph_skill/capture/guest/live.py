@@ -1,4 +1,4 @@
-"""The user's program, run as it is; a later call of the target is taken, with its real arguments, and checked on the spot."""
+"""Run the user's program unchanged, and check one call of the target in it with its real arguments."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Target:
 
 
 def marked(source: bytes, path: str, name: str) -> types.CodeType:
-    """Return the code of a module in which one function, method or class is handed to the watch where it is defined.
+    """Compile a module with one function, method or class decorated by the watch.
 
     Raises:
         Missing: the source has no such definition.
@@ -93,7 +93,7 @@ _BINDING = ("staticmethod", "classmethod", "property")
 
 
 def _definition(node: ast.AST, names: Sequence[str]) -> ast.AST | None:
-    """Return the definition of a dotted name below a node, in whatever blocks it stands."""
+    """Return the definition of a dotted name below a node, in any block."""
     if not names:
         return node
     waiting = list(ast.iter_child_nodes(node))
@@ -114,7 +114,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._target, self._watch = target, watch
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return the usual finders' answer, with our loader for the one module."""
+        """Return what the usual finders return, with our loader for the module of the target."""
         spec = self._usual(name, path, target)
         if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader) or not spec.origin:
             return None
@@ -124,7 +124,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def _usual(self, name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
-        """Return what the finders after this one say; an editable installation has one of its own."""
+        """Ask the finders after this one; an editable installation adds its own."""
         for finder in [each for each in sys.meta_path if each is not self and hasattr(each, "find_spec")]:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
@@ -208,7 +208,7 @@ class Watch:
         self._function: Callable[..., Any] | None = None
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the decorator that is put on the target."""
+        """Wrap the target."""
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -253,7 +253,7 @@ class Watch:
             self._inside = False
 
     def ended(self, error: BaseException | None) -> None:
-        """Check with the calls that were seen before the program ended, or say that there were too few."""
+        """Check with the calls seen when the program ends early, or report that there were none."""
         if self.done:
             return
         if error is not None and not isinstance(error, SystemExit):
@@ -290,7 +290,7 @@ def _is_method(function: Callable[..., Any], owner: Any) -> bool:
 
 
 def _code(function: Any) -> Any:
-    """Return what a definition is compiled to, below its decorators, the same each time it is executed; an object that has no code."""
+    """Return the code of a function below its decorators, or the object itself if it has no code."""
     below = inspect.unwrap(function)
     return getattr(below, "__code__", below)
 

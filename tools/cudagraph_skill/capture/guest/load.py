@@ -1,4 +1,4 @@
-"""The callable that the user named, with its inputs and its state; as often as it is wanted, each time as if for the first time."""
+"""Load the user's callable with its inputs and state; each call returns a fresh, independent copy."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Source:
         return self.last.reach if self.last is not None else []
 
     def fresh(self) -> Subject:
-        """Return the subject as it is before its first call."""
+        """Return the subject in its state before the first call."""
         self.last = None  # so that its memory is free before the next is built
         self.last = self._again() if self._only is not None else self._built()
         path, line, name = definition(self.last.call)
@@ -125,7 +125,7 @@ class Source:
 
 
 def _module(request: dict[str, Any]) -> types.ModuleType:
-    """Return the user's module as its owner would import it; a copy that stands beside an earlier one where there is one."""
+    """Import the user's module as Python would, again if it was imported before."""
     path, name, alone = request.get("file", ""), request.get("module", ""), False
     state.seed(0)
     if path:
@@ -151,7 +151,7 @@ def _module(request: dict[str, Any]) -> types.ModuleType:
 
 
 def _package(path: str) -> tuple[str, str]:
-    """Return the folder that has to be on the path, and the dotted name that the file has from there."""
+    """Return the folder to put on the path, and the dotted name of the file from there."""
     folder, stem = os.path.dirname(path), os.path.basename(path).rpartition(".")[0]
     parts = [] if stem == "__init__" else [stem]
     while os.path.exists(os.path.join(folder, "__init__.py")):
@@ -167,7 +167,7 @@ def _first_on_path(folder: str) -> None:
 
 
 def _run_file(path: str, name: str) -> types.ModuleType:
-    """Return a file by its own name, also where that is no identifier or the name of a library."""
+    """Run a file under its own name, or under a made-up one if that is no identifier or names a library."""
     known = name in sys.modules or name in sys.stdlib_module_names
     name = name if name.isidentifier() and not known else f"_captured_{abs(hash(path))}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -191,7 +191,7 @@ def _forget() -> None:
 
 
 def subject(module: types.ModuleType, request: dict[str, Any]) -> Subject:
-    """Return what the request names in the module.
+    """Return the callable that the request names, with its inputs.
 
     Raises:
         Misuse: it is not there, or its inputs cannot be made.
@@ -229,7 +229,7 @@ def _callables(module: types.ModuleType) -> list[str]:
 
 
 def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subject:
-    """Return what `make("cuda")` or `make()` returns: a dict with fn, inputs, and perhaps state, warmup, kind."""
+    """Call `make("cuda")` or `make()` and read its dict: fn, inputs, and optionally state, warmup and kind."""
     maker = getattr(module, name, None)
     if not callable(maker):
         raise Misuse(f"{request.get('shown')} has no function {name}: define it, to return a dict with fn and inputs")
@@ -317,7 +317,7 @@ def _shape(text: str, device: str) -> Callable[[], Any]:
 
 
 def _required(found: Any) -> list[str]:
-    """Return the parameters that a call has to give."""
+    """Return the names of the parameters that a call must pass."""
     try:
         parameters = inspect.signature(found.forward if isinstance(found, torch.nn.Module) else found).parameters.values()
     except (TypeError, ValueError):

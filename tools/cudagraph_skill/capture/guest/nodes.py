@@ -1,4 +1,4 @@
-"""The nodes of a captured graph by kind, read with `cuda.bindings` where the user's torch brings that along."""
+"""Count the nodes of a captured graph by kind, read with `cuda.bindings` if the user's torch brings it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Nodes(NamedTuple):
 
 
 def new_graph() -> torch.cuda.CUDAGraph:
-    """Return a graph that keeps what it was captured from, where torch can do that (torch >=2.8)."""
+    """Return a graph that keeps what was captured, where torch supports that (torch >=2.8)."""
     try:
         return torch.cuda.CUDAGraph(keep_graph=True)
     except TypeError:
@@ -35,7 +35,7 @@ def ready(graph: torch.cuda.CUDAGraph) -> None:
 
 
 def listed(graph: torch.cuda.CUDAGraph) -> Nodes | None:
-    """Return the nodes of a graph made by `new_graph`, or None where they cannot be read."""
+    """Count the nodes of a graph made by `new_graph`; return None if they cannot be read."""
     try:
         from cuda.bindings import runtime
 

@@ -1,4 +1,4 @@
-"""Operations as torch dispatches them: recorded with their lines and values, tried one by one under capture, watched for errors."""
+"""Observe dispatched operations: record their lines and values, capture each alone, watch a capture for errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Operation(NamedTuple):
 
 
 def flat(value: Any) -> Iterator[Any]:
-    """Yield what an operation was given, lists opened."""
+    """Yield the values in nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
         for each in value:
             yield from flat(each)
@@ -110,7 +110,7 @@ class Recorder(_Mode):
 
 
 def memory(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage; 0 where it has none."""
+    """Return the address of a tensor's storage; 0 if it has none."""
     with contextlib.suppress(RuntimeError, NotImplementedError):
         return int(tensor.untyped_storage().data_ptr())
     return 0
@@ -183,7 +183,7 @@ class Prober(_Mode):
         return func(*args, **kwargs)
 
     def _attempt(self, run: Callable[[], object]) -> str:
-        """Return what goes wrong when the operation is captured; "" where nothing does."""
+        """Capture the operation alone and return the error; "" if there is none."""
         current = torch.cuda.current_stream()
         graph = torch.cuda.CUDAGraph()
         said = ""
@@ -258,7 +258,7 @@ _WAITS = (
 
 @contextlib.contextmanager
 def waits() -> Iterator[list[Failure]]:
-    """Collect the calls that wait for the GPU without being operations."""
+    """Collect the calls that wait for the GPU but are not operations."""
     found: list[Failure] = []
     before = [(owner, name, getattr(owner, name)) for owner, name in _WAITS]
 

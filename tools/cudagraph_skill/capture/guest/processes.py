@@ -1,4 +1,4 @@
-"""Child processes under a deadline and a memory bound, what they report, and how nothing of them stays behind."""
+"""Run child processes with a deadline and a memory limit, receive what they report, and kill all they leave."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Commands:
         return self._eof or os.getppid() != self._host
 
     def request(self) -> dict[str, Any] | None:
-        """Return the next request, waited for; None once the host ended."""
+        """Wait for the next request and return it; None once the host has ended."""
         while not self._requests:
             self._look(1)
             if self.gone() and not self._requests:
@@ -92,11 +92,11 @@ class Reports:
         self.send({"event": "progress", "said": said})
 
     def rung(self, name: str, outcome: str, said: str = "", seconds: float = 0.0) -> None:
-        """Report a step that is over: `outcome` is ok, failed, differs or skipped; `seconds` is what it took."""
+        """Report a finished step: `outcome` is ok, failed, differs or skipped; `seconds` is its duration."""
         self.send({"event": "rung", "name": name, "outcome": outcome, "said": said, "seconds": round(seconds, 4)})
 
     def result(self, result: dict[str, Any]) -> None:
-        """Report a result; the last one counts."""
+        """Report the result; the last one counts."""
         self.send({**result, "event": "result"})
 
     def send(self, event: dict[str, Any]) -> None:
@@ -146,7 +146,7 @@ class Notes:
 
 
 def become_reaper() -> None:
-    """Become the parent of processes that user code detaches, so that none escapes."""
+    """Make processes that user code detaches become children of this one, so that they cannot escape."""
     _prctl(_SUBREAPER, 1)
 
 
@@ -255,7 +255,7 @@ def sweep() -> tuple[set[int], dict[int, int]]:
 
 
 def descendants(pid: int) -> set[int]:
-    """Return the living processes below `pid`, which is not one of them."""
+    """Return the living processes below `pid`, without `pid` itself."""
     children: dict[int, list[int]] = {}
     zombies = set()
     for name in (entry.name for entry in Path("/proc").iterdir()):
@@ -282,7 +282,7 @@ _THREAD = re.compile(r"(Current thread|Thread) 0x([0-9a-f]+).*\(most recent call
 
 
 def parse_stack(text: str, main: int) -> list[Frame]:
-    """Return the frames of the thread that crashed, else of the thread `main`, in what faulthandler wrote; outermost first."""
+    """Parse faulthandler's output: return the frames of the crashed thread, else of `main`, outermost first."""
     crashed: list[Frame] = []
     mains: list[Frame] = []
     others: list[Frame] = []
@@ -298,7 +298,7 @@ def parse_stack(text: str, main: int) -> list[Frame]:
 
 
 def _unescaped(text: str) -> str:
-    """Return a name with the characters that faulthandler escapes, which is all that is not ASCII."""
+    """Decode the escapes that faulthandler writes for non-ASCII characters."""
     return re.sub(r"\\(?:x(..)|u(....)|U(........))", lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
 
 
@@ -324,7 +324,7 @@ def _identity(fd: int) -> tuple[int, int] | None:
 
 
 def _memory_file() -> int:
-    """Return a file without a name; on disk where the interpreter was built for an older glibc, as conda's is."""
+    """Create an unnamed file, in memory if possible; an interpreter built for an older glibc gets one on disk."""
     make = getattr(os, "memfd_create", None)
     if make:
         return _high(make("cudagraph-skill"))
@@ -339,7 +339,7 @@ def _content(fd: int) -> bytes:
 
 
 def _pidfd(pid: int) -> list[int]:
-    """Return a descriptor that becomes readable when `pid` ends; none where kernel or interpreter is too old, and then we look."""
+    """Return a descriptor that becomes readable when `pid` ends; [] if kernel or interpreter is too old: then we poll."""
     make = getattr(os, "pidfd_open", None)
     with contextlib.suppress(OSError):
         return [_high(make(pid))] if make else []

@@ -120,7 +120,7 @@ def _how(said: dict[str, Any], status: int) -> dict[str, str]:
 
 
 def _keep(place: _Place) -> None:
-    """Import the user's module and run the request in a fork, or here where that would not be safe; never return."""
+    """Import the user's module and run the check in a fork, or here where forking is unsafe; never returns."""
     place.reports.own()
     resource.setrlimit(
         resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
@@ -225,7 +225,7 @@ def _unsafe_to_fork() -> str:
 
 
 def _fitness() -> dict[str, Any]:
-    """Return the ready event, or the unfit event with what is missing and what to do about it."""
+    """Return the ready event, or the unfit event that says what is missing and what to do."""
     try:
         import torch
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Which lines are the user's: frames of a stack or a traceback without those of torch, the standard library and ourselves."""
+"""Find the user's lines: frames of a stack or a traceback without those of torch, the standard library and this package."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ours(path: str) -> bool:
 
 
 def of_traceback(trace: TracebackType | None) -> list[Place]:
-    """Return the user's frames of a traceback, outermost first; those of installed packages where it has no other."""
+    """Return the user's frames of a traceback, outermost first; those of installed packages if there are no others."""
     found = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -126,5 +126,5 @@ def _best(found: list[Place]) -> list[Place]:
 
 
 def via(places: list[Place]) -> list[str]:
-    """Return the way to the last place, as `file:line in function`."""
+    """Format the frames before the last as `file:line in function`."""
     return [f"{os.path.basename(each.path)}:{each.line} in {each.function}" for each in places[:-1]]

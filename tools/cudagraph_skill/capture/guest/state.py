@@ -1,4 +1,4 @@
-"""What a callable can reach and change: found, saved, put back in place.
+"""Find, save and restore everything that a callable can reach and change.
 
 Parameters, buffers, gradients, optimizer state, attributes, closure variables, globals, containers, generators.
 """
@@ -53,12 +53,12 @@ def walk(roots: list[tuple[str, Any]]) -> Iterator[Found]:
 
 
 def _joined(path: str, step: str) -> str:
-    """Return a path with one more step; `:` before the name of a variable that a function sees."""
+    """Join a path and one more step; `:` precedes the name of a variable that a function sees."""
     return f"{path}:{step}" if path and step[:1].isidentifier() else path + step
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return for each kind
-    """Return what hangs below a value, with the step that leads there."""
+    """Return what a value refers to, each with the step that leads there."""
     if isinstance(value, torch.Tensor):
         return [(".grad", value.grad)] if value.is_leaf and value.grad is not None else []
     if isinstance(value, (staticmethod, classmethod)):
@@ -103,7 +103,7 @@ def _of_function(function: types.FunctionType) -> list[tuple[str, Any]]:
 
 
 def _names(code: types.CodeType) -> list[str]:
-    """Return the globals and attributes that a function and those inside it name."""
+    """Return the globals and attributes named by a function and by those inside it."""
     inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
     return list(dict.fromkeys([*code.co_names, *(name for each in inner for name in _names(each))]))
 
@@ -157,7 +157,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _slots(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object that are not in its dict."""
+    """Return the attributes of an object that are not in its `__dict__`."""
     found = {}
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
@@ -428,5 +428,5 @@ def _bytes(state: torch.Tensor) -> bytes:
 
 
 def moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """Return the generators that stand elsewhere."""
+    """Return the names of the generators whose state changed."""
     return {name for name in after if name in before and before[name] != after[name]}

@@ -1,4 +1,4 @@
-"""Tensors and numbers inside nested values: found, kept beside the GPU, compared."""
+"""Find, copy and compare tensors and numbers inside nested values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def leaves(value: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator
 
 
 def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return for each kind
-    """Return what a container holds, with the names of its places; nothing for a tensor, a number and what has no parts."""
+    """Return the items of a container, each with its step in the path; [] for a tensor, a number or an opaque object."""
     if isinstance(value, torch.Tensor):
         return []
     if isinstance(value, dict):
@@ -90,7 +90,7 @@ def meet(value: Any, met: dict[Any, Any]) -> list[Any]:
 
 
 def wholes(value: Any) -> list[Any]:
-    """Return the objects among arguments that are neither tensors nor numbers nor batches: models, optimizers, caches."""
+    """Return the objects among arguments that are neither tensors, numbers nor batches: models, optimizers, caches."""
     return [each for _, each in leaves(value) if hasattr(each, "__dict__") and not isinstance(each, (torch.Tensor, type))]
 
 
@@ -133,7 +133,7 @@ def kept(tensor: torch.Tensor) -> Kept:
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a plain tensor of what may be sparse, quantized, a subclass with a local part, or conjugated."""
+    """Return a plain tensor for one that may be sparse, quantized, distributed or conjugated."""
     plain = tensor.detach()
     if hasattr(plain, "to_local"):
         plain = plain.to_local()
@@ -160,7 +160,7 @@ def _exact(data: torch.Tensor) -> torch.Tensor:
 
 
 def difference(one: Kept, other: Kept) -> float:
-    """Return the largest difference relative to the root mean square of `one`; 0 for bitwise equal, infinite for another shape."""
+    """Return the largest difference relative to the root mean square of `one`; infinite if the shapes differ."""
     if one.shape != other.shape:
         return float("inf")
     a, b = one.data, other.data
@@ -189,7 +189,7 @@ def differences(one: dict[str, Kept], other: dict[str, Kept]) -> dict[str, float
 
 
 def other_number(value: Any, wanted: str, path: str = "") -> Any:
-    """Return a nested value with another number at one place of it."""
+    """Return a nested value with the number at one path changed."""
     if path == wanted and isinstance(value, (int, float)):
         return not value if isinstance(value, bool) else value + 1
     if isinstance(value, dict):
@@ -209,7 +209,7 @@ def _clone(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
-    """Return a nested value with its tensors copied, and everything else as it is."""
+    """Copy the tensors in a nested value; everything else stays the same object."""
     if isinstance(value, torch.Tensor):
         return _clone(value.detach()).requires_grad_(value.requires_grad)
     if isinstance(value, dict):

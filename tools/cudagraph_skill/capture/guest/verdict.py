@@ -1,4 +1,4 @@
-"""One request in the user's interpreter: the module imported, the ladder climbed, the outcome reported."""
+"""Check one request in the user's interpreter: import the module, run the checks, report the verdict."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
 
 
 def checked(source: load.Source, report: Any) -> dict[str, Any]:
-    """Return the result for one source, also where this check itself fails."""
+    """Return the result for one source, also if this check itself fails."""
     try:
         return examine(source, report)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not look like one of the user's
@@ -129,7 +129,7 @@ def _failed(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, An
 
 
 def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[list[Spot], list[str]]:
-    """Return the spots of a wrong replay, and what could not be found out."""
+    """Return the spots of a wrong replay, and notes on what could not be found out."""
     report.progress("looking for the first operation that differs")
     spots = [Spot("wrong", "argument-number", None, each) for each in list(dict.fromkeys(seen.captured.stuck))[:1]]
     if seen.wrong is None:
@@ -150,7 +150,7 @@ def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[lis
 
 
 def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Spot]:
-    """Return what of the call changes from call to call, where results cannot be compared."""
+    """Return the spots of what changes from call to call, where results cannot be compared."""
     report.progress("recording what changes from call to call")
     start = time.monotonic()
     try:
@@ -254,7 +254,7 @@ def _random(seen: checks.Seen, report: Any) -> None:
 
 
 def _again(source: load.Source, seen: checks.Seen, report: Any) -> None:
-    """Capture the same callable a second time."""
+    """Capture the same callable a second time and report the outcome."""
     start, found = time.monotonic(), source.last
     if found is None:
         return
@@ -321,7 +321,7 @@ def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def raised(problem: load.Raised, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the result where the user's code raised outside of any capture."""
+    """Return the result if the user's code raised outside of any capture."""
     error, doing = problem.error, problem.doing
     if isinstance(error, tensors.OUT_OF_MEMORY):
         return _told("lacking", _memory(error), request)
@@ -359,7 +359,7 @@ def _unusable() -> str:
 
 
 def _neighbours() -> list[str]:
-    """Return a note where other processes hold much of the GPU's memory."""
+    """Return a note if other processes hold much of the GPU's memory."""
     free, total = torch.cuda.mem_get_info()
     held = total - free - torch.cuda.memory_reserved()
     if held < 2 << 30:

@@ -1,4 +1,4 @@
-"""A failed capture explained: the innermost error, the line that it has, or that watching finds; and every other line that fails."""
+"""Explain a failed capture: the innermost error, its line, and every other line that fails under capture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = ("cuda", "captur", "cublas", "cudnn", "nccl", "graph", "pinned", "gener
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the error that came first: of those that speak of CUDA or of capturing the deepest in the chain, else the one given."""
+    """Return the deepest error in the chain that mentions CUDA or capture, else the given one."""
     chain, each = [error], error
     while (below := each.__cause__ or each.__context__) is not None and below not in chain:
         chain.append(below)

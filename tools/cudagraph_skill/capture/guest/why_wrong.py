@@ -1,4 +1,4 @@
-"""A wrong replay explained: the first operation whose numbers, inputs or results are not eager's, and every other line that froze."""
+"""Explain a wrong replay: the first operation whose inputs or result differ from eager, and every other line that froze."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Logs(NamedTuple):
 
 
 def explain(source: Source, seen: Seen) -> list[Spot]:
-    """Return the lines behind a wrong replay, the first divergent one first; none where the recordings do not show it."""
+    """Return the lines behind a wrong replay, the first divergent one first; [] if the recordings do not show it."""
     assert seen.wrong is not None
     last = max(1, seen.wrong.calls[0])
     eager, given = _eager(source, seen.warm_ups, last)
@@ -128,7 +128,7 @@ def _causes(found: list[tuple[int, Spot]]) -> list[tuple[int, Spot]]:
 
 
 def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tuple[int, Spot]]:
-    """Return what of one eager call is another number, or another operation, in a later one of the same copy."""
+    """Return the lines where a later eager call of the same copy uses another number or another operation."""
     found: list[tuple[int, Spot]] = []
     for number, (eager, held) in enumerate(zip(now, then, strict=False)):
         if not _alike(eager, held):
@@ -145,7 +145,7 @@ def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tu
 def _one(  # noqa: PLR0911 - one return for each way to be wrong
     eager: Operation, held: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen
 ) -> Spot | None:
-    """Return what is wrong with one operation that both sides did."""
+    """Return how the replay of one operation differs from eager; None if it does not."""
     same = _same(eager, held)
     if not held.captured and not held.host and held.results and not same:
         place = deciding_line.first(held.stack, deciding_line.stream_block)
@@ -206,7 +206,7 @@ def _on_cpu(eager: Operation, held: Operation) -> Spot:
 
 
 def _changing(seen: Seen) -> dict[str, str]:
-    """Return the names of attributes, entries and variables that change from call to call, with their whole path."""
+    """Return the names of attributes, entries and variables that change from call to call, with their paths."""
     found: dict[str, str] = {}
     for path in seen.changing:
         words = re.findall(r"[A-Za-z_]\w*", path.removeprefix("len("))
@@ -216,7 +216,7 @@ def _changing(seen: Seen) -> dict[str, str]:
 
 
 def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Spot:
-    """Return a number that became part of the graph."""
+    """Describe a number that became part of the graph."""
     names = _changing(seen)
     frame = deciding_line.first(eager.stack, lambda each: deciding_line.reading(each, names)) or deciding_line.first(
         eager.stack, deciding_line.volatile
@@ -232,7 +232,7 @@ def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Spot:
 
 
 def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen) -> Spot | None:
-    """Return a tensor from outside the call that is another one than at capture."""
+    """Describe an input from outside the call that is a different tensor than at capture; None if there is none."""
     if earlier is None:
         return None
     for (now, begins, made), (then, began, made_then) in zip(eager.inputs, earlier.inputs, strict=False):
@@ -248,12 +248,12 @@ def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int,
 
 
 def _maker(address: int, log: list[Operation]) -> Operation | None:
-    """Return the operation of a call that made the memory at an address."""
+    """Return the operation of a call that allocated the memory at an address."""
     return next((each for each in log if address and address in each.outputs), None)
 
 
 def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Spot:
-    """Return the same operation on another tensor, layer or entry: Python chose among them."""
+    """Describe a choice among tensors, layers or entries that Python made."""
     frame = _parting(eager.stack, earlier.stack)
     decides = _decider(frame, seen) if frame else None
     said = "chooses among tensors in Python: every replay uses those chosen at capture"
@@ -268,7 +268,7 @@ def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Spot:
 
 
 def _parting(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> Frame | None:
-    """Return the innermost frame that two stacks share, before they go to other lines or other objects."""
+    """Return the innermost frame that two stacks share, before their lines or objects differ."""
     last = None
     for a, b in zip(one, other, strict=False):
         if a.owner != b.owner:
@@ -280,7 +280,7 @@ def _parting(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> Frame | None:
 
 
 def _decider(frame: Frame, seen: Seen) -> Frame:
-    """Return the line that decides what a frame does: that reads something changing, or the condition before it."""
+    """Return the line that decides what a frame does: one that reads a changing value, else the condition before it."""
     names = _changing(seen)
     line = deciding_line.reading(frame, names)
     if line != frame.line:
@@ -313,7 +313,7 @@ def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, seen
 
 
 def _decision(one: tuple[Frame, ...], other: tuple[Frame, ...], seen: Seen) -> Frame | None:
-    """Return the line that sends two calls different ways: a condition where they part or below, best one that reads what changes."""
+    """Return the line that sends two calls different ways: a condition where they part or below that reads what changes."""
     parted = [each for each in (_parting(one, other), _parting(other, one)) if each is not None]
     below = [
         each
@@ -336,7 +336,7 @@ def _depth(stack: tuple[Frame, ...], parted: list[Frame]) -> int:
 
 
 def _drawn(frame: Frame | None, seen: Seen) -> str:
-    """Return the category of a number or a choice that a line draws or reads from outside; "" for none of these."""
+    """Return the category of a random number or clock that a line reads; "" if it reads neither."""
     text = _line(frame) if frame else ""
     if re.search(r"\b(time|perf_counter|monotonic|time_ns|now)\(", text):
         return "clock"
