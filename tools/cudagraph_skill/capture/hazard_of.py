@@ -127,13 +127,13 @@ def _failing(operation: str, error: str, said: str, line: str) -> str:
 
 
 def plain(operation: str) -> str:
-    """`aten._local_scalar_dense.default` as `_local_scalar_dense`; what is not torch's dispatcher stays as it is."""
+    """Shorten `aten._local_scalar_dense.default` to `_local_scalar_dense`; a name outside torch's dispatcher is kept."""
     found = re.match(r"(?:aten|prims|\w*torchvision)(?:\.|::)(\w+)", operation)
     return found[1] if found else operation
 
 
 def _copy(operation: str, line: str) -> str:
-    """Which way a refused copy goes: the operation is the same for both, the user's line tells."""
+    """Return the hazard of a refused copy by its direction, which only the user's line shows."""
     if _DOWN.search(line):
         return _TO_HOST
     return _INTO_HOST if operation.startswith("copy") and re.search(r"(host|cpu)\w*(\.copy_\(|\[.*\]\s*=)", line) else _UPLOAD

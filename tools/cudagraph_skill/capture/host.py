@@ -29,7 +29,7 @@ _LOOK = 0.05  # seconds between two looks at whether the caller wants to stop
 
 
 class Ended(NamedTuple):
-    """What came of a request: `result` (None where there is none), the `rungs` in order, how it ended, and the output's tail.
+    """The outcome of a request: `result` (None if there is none), the steps, how it ended, and the output's tail.
 
     `ended` holds `how` (done, deadline, memory, signal, exit or cancelled), `detail`, `stack` ([file, line, function],
     outermost first) and `left_behind`, the number of processes that had to be killed.
@@ -339,7 +339,7 @@ def _start(
 
 
 def _whole(python: str) -> str:
-    """`python` as it is found from any folder; a link stays one, because a virtual environment is known by it."""
+    """Return `python` as an absolute path; a link is kept, because it identifies a virtual environment."""
     return str(Path(python).expanduser().absolute()) if "/" in python else python
 
 
@@ -352,7 +352,7 @@ def _available(fd: int) -> bytes | None:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """One report; None for a line that its writer, killed, left unfinished."""
+    """Parse one report; return None for a line that its killed writer left unfinished."""
     try:
         found = json.loads(line)
     except ValueError:

@@ -23,7 +23,7 @@ _RUN_ONLY = ("inputs", "make", "shape", "warmup", "python", "deadline", "memory"
 
 
 class Command(NamedTuple):
-    """A command line that starts Python: the interpreter, "" where it names none; its options; the program with arguments."""
+    """A command line that starts Python: the interpreter, "" if it names none; its options; the program with arguments."""
 
     python: str
     flags: tuple[str, ...]
@@ -31,7 +31,7 @@ class Command(NamedTuple):
 
 
 def refuse_without_run(args: argparse.Namespace) -> None:
-    """Misuse: an option of a run, and no --run."""
+    """Raise if an option of a run is given without --run."""
     given = next((each for each in _RUN_ONLY if getattr(args, each, None)), None)
     if given:
         raise SkillError(f"skill check: {_option(given)} is for a run on the GPU: add --run")
@@ -142,7 +142,7 @@ def parse(program: Sequence[str]) -> Command:
 
 
 def _module(rest: list[str]) -> tuple[str, ...]:
-    """`-m mod args`, also where it was written `-mmod`."""
+    """Return `-m mod args`, also if it was written `-mmod`."""
     words = rest if rest[0] == "-m" else ["-m", rest[0][2:], *rest[1:]]
     if len(words) < 2:
         raise SkillError("skill check: after -m stands no module")

@@ -41,7 +41,7 @@ def written(found: Sequence[Examination], form: str, reader: Reader) -> str:
 
 
 def text(each: Examination, form: str, reader: Reader) -> str:
-    """One examination for people: full, concise, or as annotations of GitHub."""
+    """Write one result for people: full, concise, or as annotations of GitHub."""
     own = _reader(each, reader)
     end = f"next: {next_step(each, reader.steps)}"
     if form == "github":
@@ -60,7 +60,7 @@ def summary(each: Examination) -> str:
 
 
 def next_step(each: Examination, steps: Steps) -> str:
-    """One command to paste."""
+    """Return one command to paste."""
     if each.verdict in _SEVERITY and each.findings:
         first = each.findings[0]
         return steps.read(BISECT) if _is_unexplained(each, first) else steps.explain(first.id)
@@ -106,7 +106,7 @@ def _known(each: Examination, one: Finding) -> Hazard:
 
 
 def _is_unexplained(each: Examination, one: Finding) -> bool:
-    """Whether a replay was wrong at a line for a reason that the run did not find: no harmless hazard explains that."""
+    """Return whether a replay was wrong at a line without a known cause; harmless hazards are not causes."""
     return one.observed and each.verdict == "silent_wrong" and hazard(one.id).severity == "info"
 
 
@@ -117,7 +117,7 @@ def _marked(each: Examination) -> list[Finding]:
 
 
 def _ladder(rungs: Sequence[Rung]) -> list[str]:
-    """One line for each rung, in columns."""
+    """Return one line for each step, in columns."""
     wide, outcome = (
         max(map(len, column), default=0) for column in ([each.name for each in rungs], [each.outcome for each in rungs])
     )
@@ -164,7 +164,7 @@ def _output(each: Examination) -> list[str]:
 
 
 def _sarif(found: Sequence[Examination], reader: Reader) -> dict[str, Any]:
-    """All examinations as one run of SARIF; where no line is to blame, the sentence stands among the notes."""
+    """Write all results as one SARIF run; without a line, the sentence becomes a note."""
     by_finding = {id(one): each for each in found for one in each.findings}
     own = reader._replace(known=lambda one: _known(by_finding[id(one)], one))
     notes = [note for each in found for note in (*([] if each.verdict == "safe" else [summary(each)]), *each.notes)]

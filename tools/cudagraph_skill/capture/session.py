@@ -58,7 +58,7 @@ class Request(NamedTuple):
 
 
 class Guests:
-    """The guest that stays warm from one request to the next with the same interpreter and folder; one at a time."""
+    """Keeps a guest warm from one request to the next with the same interpreter and folder; one at a time."""
 
     def __init__(self) -> None:
         self._key: tuple[str, str] = ("", "")
@@ -71,7 +71,7 @@ class Guests:
         self.close()
 
     def warm(self, request: Request) -> bool:
-        """Whether a guest for such a request stands ready."""
+        """Return whether a guest for such a request is ready."""
         return self._guest is not None and self._key == (request.python, request.folder)
 
     def guest(self, request: Request, say: Say) -> Guest:
@@ -100,7 +100,7 @@ def _never() -> bool:
 
 
 class Ears(NamedTuple):
-    """Who listens to a run: `say` is told what is being done ("" when nothing is), `forward` what a program prints, as bytes.
+    """Callbacks for a run: `say` gets progress ("" for none), `forward` the program's output as bytes.
 
     `cancelled` is asked many times a second and ends the run with True.
     """
@@ -193,7 +193,7 @@ def in_program(request: Request) -> str:
 
 
 def located(target: str) -> tuple[str, str, str]:
-    """File as the user wrote it, or dotted module, and the name in it.
+    """Return the file as the user wrote it, or the dotted module, and the name in it.
 
     Raises:
         SkillError: the target names no file that is there and no module.
@@ -269,7 +269,7 @@ def _rung(event: dict[str, Any]) -> Rung:
 
 
 class _Names:
-    """Paths as the user knows them: as written, else relative to the current folder where below it."""
+    """Paths as the user wrote them, else relative to the current folder if below it."""
 
     def __init__(self, request: Request) -> None:
         self._written: dict[str, str] = {}
@@ -433,7 +433,7 @@ def eager_command(request: Request) -> str:
 
 
 def _eager_code(path: str, name: str, request: Request) -> str:
-    """Python that calls the function of a file in the current folder; "" where running the file is all that can be said."""
+    """Return Python that calls a function of a file in the current folder; "" if the file can only be run."""
     stem = Path(path).stem
     if not stem.isidentifier() or Path(path).parent != Path() or "." in name:
         return ""
@@ -450,7 +450,7 @@ def _call(path: str, function: str) -> str:
 
 
 def _parameters(path: str, function: str) -> int | None:
-    """How many positional parameters a function of a file has, None where the file has no such function."""
+    """Count the positional parameters of a function in a file; None if the file has no such function."""
     tree = read_source(path).tree
     for each in tree.body if tree else ():
         if isinstance(each, ast.FunctionDef) and each.name == function:

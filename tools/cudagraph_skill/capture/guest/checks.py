@@ -35,7 +35,7 @@ _POISON = [1 << power for power in range(6, 21)]  # elements of the blocks that 
 
 
 class Call(NamedTuple):
-    """What one call left behind: its result, the state that counts, the generators it moved, the numbers it could reach."""
+    """What one call left behind: its result, the compared state, the generators that moved, the reachable numbers."""
 
     out: dict[str, Kept]
     state: dict[str, Kept]
@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """The course of the captured copy: `error` where the capture failed, raised by the user's code (`inner`) or at its end."""
+    """The replays of one capture; if the capture failed, `error` is what surfaced and `inner` what the user's code raised."""
 
     calls: list[Call]
     error: BaseException | None
@@ -60,7 +60,7 @@ class Captured(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """Where replay and eager differ: calls after the capture (0: the inputs of the capture), and the worst difference."""
+    """A difference between replay and eager: the calls after the capture (0: its own inputs) and the worst difference."""
 
     calls: list[int]
     worst: float
@@ -109,7 +109,7 @@ def arguments(found: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, A
 
 
 def eager_call(found: Subject, number: int, full: bool = True, given: Any = None) -> Call:
-    """One eager call, with the arguments `given` or its own, and what it left behind."""
+    """Call eagerly with the arguments `given` or its own, and return what the call left behind."""
     try:
         args, kwargs = given or arguments(found, number)
         before = state.random_marks() if full else {}
@@ -185,7 +185,7 @@ def _new_random_state() -> None:
 
 
 class Shot(NamedTuple):
-    """One captured call: `error` surfaced, `inner` left the user's code; `random` is where the GPU's generator stood before it."""
+    """One captured call: `error` surfaced, `inner` left the user's code; `random` is the GPU generator's state before it."""
 
     graph: torch.cuda.CUDAGraph
     static: Any
@@ -257,14 +257,14 @@ def graph_course(found: Subject, warm_ups: int, rounds: int, say: Callable[..., 
 
 
 def _poisoned() -> list[torch.Tensor]:
-    """Blocks of many sizes, filled: what the graph reads but nobody holds any more is now in one of them."""
+    """Fill blocks of many sizes with NaN, so that a graph that reads freed memory reads NaN."""
     with contextlib.suppress(tensors.OUT_OF_MEMORY):
         return [torch.full((size,), float("nan"), device="cuda") for size in _POISON]
     return []
 
 
 def _synced(found: Subject, warm_ups: int) -> list[Place]:
-    """Warm up; the lines at which torch's sync debug mode saw the last of these calls wait for the GPU."""
+    """Warm up; return the lines where torch's sync debug mode saw the last of these calls wait for the GPU."""
     warm_up(found, max(warm_ups - 1, 0))
     lines: list[Place] = []
 
@@ -301,7 +301,7 @@ def _sync_said(lines: list[Place]) -> str:
 
 
 def noise(one: list[Call], other: list[Call]) -> dict[str, float]:
-    """How far two copies are apart, for each value the worst of all calls."""
+    """Return the distance of two copies, for each value the worst of all calls."""
     worst: dict[str, float] = {}
     for a, b in zip(one, other, strict=False):
         for path, far in tensors.differences(a.left(), b.left()).items():
@@ -310,7 +310,7 @@ def noise(one: list[Call], other: list[Call]) -> dict[str, float]:
 
 
 def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> Wrong | None:
-    """Where the replays are further from eager than eager's own spread and rounding allow; None where nowhere."""
+    """Return where replays differ from eager by more than eager's own spread and rounding; None if nowhere."""
     calls, worst, where, allowed = [], 0.0, "", 0.0
     for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
         left, held = a.left(), b.left()
@@ -326,7 +326,7 @@ def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> W
 
 
 class Seen(NamedTuple):
-    """All that the courses showed: the captured one, what is wrong with it, and what eager moved and changed from call to call."""
+    """All observations of one check: the captured calls, what is wrong with them, and what eager moved and changed."""
 
     captured: Captured
     wrong: Wrong | None
@@ -387,7 +387,7 @@ def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
 
 
 def _pair(source: Source) -> tuple[Subject, Subject]:
-    """Two copies; where a second cannot be built, or is not like the first, the same twice."""
+    """Return two copies; if a second cannot be built, or differs from the first, return the first twice."""
     first = source.fresh()
     if not source.twins:
         return first, first
@@ -407,7 +407,7 @@ def _pair(source: Source) -> tuple[Subject, Subject]:
 def _eager(
     source: Source, first: Subject, second: Subject, warm_ups: int, report: Any
 ) -> tuple[list[Call], int, dict[str, float]]:
-    """All eager calls, how many follow the capture, and how far a second eager copy is from them."""
+    """Return all eager calls, how many follow the capture, and their distance from a second eager copy."""
     report.progress("calling it eagerly")
     start = time.monotonic()
     calls = []
@@ -456,12 +456,12 @@ def _inputs(found: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _restless(calls: list[Call]) -> bool:
-    """Whether the host did something in each call that a replay will not do again: more replays show what that changes."""
+    """Return whether Python did something in each call that a replay does not repeat; more replays show its effect."""
     return bool(_changing(calls)) or any(each.moved - {"cuda-random"} for each in calls)
 
 
 def _changing(calls: list[Call]) -> dict[str, tuple[Any, Any]]:
-    """Numbers, flags and lengths that differ between the first and the last calls."""
+    """Return numbers, flags and lengths that differ between the first and the last calls."""
     late = calls[len(calls) // 2 :]
     first, last = late[0].scalars, late[-1].scalars
     return {path: (first[path], value) for path, value in last.items() if path in first and first[path] != value}

@@ -104,7 +104,7 @@ def _targets(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _outside(target: ast.AST, function: ast.AST) -> bool:
-    """Whether a target outlives the call: an attribute, an entry, a global or nonlocal name."""
+    """Return whether a target outlives the call: an attribute, an entry, a global or nonlocal name."""
     if isinstance(target, (ast.Attribute, ast.Subscript)):
         return True
     declared = [name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names]

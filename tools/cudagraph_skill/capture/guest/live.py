@@ -25,7 +25,7 @@ class _Stop(BaseException):
 
 
 class Missing(Exception):
-    """The target cannot be watched, in one sentence."""
+    """The target cannot be watched; the message is one sentence."""
 
 
 def run(request: dict[str, Any], report: Any) -> None:
@@ -53,7 +53,7 @@ def run(request: dict[str, Any], report: Any) -> None:
 
 
 class Target:
-    """`train.py:step`, `pkg.mod:Class.method`: the module that defines it and its qualified name there."""
+    """The module that defines the target and its qualified name there: `train.py:step`, `pkg.mod:Class.method`."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.shown = str(request["target"])
@@ -61,13 +61,13 @@ class Target:
         self.path = os.path.realpath(self.module) if self.module.endswith(".py") else ""
 
     def is_main(self, path: str, module: str) -> bool:
-        """Whether the program itself is the file or the module that the target is in."""
+        """Return whether the program itself is the file or module of the target."""
         if self.path:
             return os.path.realpath(path) == self.path
         return self.module in ("", "__main__", module, f"{module}.__main__", os.path.basename(path).removesuffix(".py"))
 
     def is_in(self, module: str, path: str) -> bool:
-        """Whether a module that is imported is the one that the target is in."""
+        """Return whether an imported module is the one of the target."""
         return os.path.realpath(path) == self.path if self.path else module == self.module
 
 
@@ -138,12 +138,12 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._target, self._watch = target, watch
 
     def get_code(self, fullname: str) -> types.CodeType:
-        """Compiled from the source each time: the cached code has no mark."""
+        """Compile from the source each time, because the cached code has no mark."""
         path = self.get_filename(fullname)
         return marked(self.get_data(path), path, self._target.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """With the watch in the module's names."""
+        """Add the watch to the module's names and execute it."""
         setattr(module, _WATCH, self._watch)
         super().exec_module(module)
 
@@ -192,7 +192,7 @@ def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
 
 
 class Watch:
-    """Stands around the target: lets the first calls pass, keeps the arguments of the next, then checks and stops, or goes on."""
+    """Decorator of the target: passes the first calls, records the arguments of the next, then checks, and stops or goes on."""
 
     def __init__(self, request: dict[str, Any], report: Any) -> None:
         self._request, self._report = request, report
@@ -219,7 +219,7 @@ class Watch:
         return watched
 
     def _same(self, function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-        """Whether this is the same object's method as in the first call: a layer may stand in a model many times."""
+        """Return whether this is a method of the same object as in the first call; a model may contain a layer many times."""
         owner = args[0] if args and _is_method(function, args[0]) else None
         if self._count == 0:
             self._owner, self._function = owner, function
@@ -296,7 +296,7 @@ def _code(function: Any) -> Any:
 
 
 class _Call:
-    """The arguments of one real call, copied, and the numbers and flags that other code changed since the call before."""
+    """The copied arguments of one real call, and the numbers that other code changed since the call before."""
 
     def __init__(
         self, roots: list[tuple[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any], before: dict[str, Any] | None
@@ -313,7 +313,7 @@ class _Call:
 
 
 def _roots(function: Callable[..., Any], owner: Any, handed: list[Any]) -> list[tuple[str, Any]]:
-    """Where the state of the target is looked for: what it closes over, its object, and models and the like among its arguments."""
+    """Return where to look for state: what the target closes over, its object, and models among its arguments."""
     arguments = [(f"argument {type(each).__name__}", each) for each in handed]
     return [("", function), *([("self", owner)] if owner is not None else []), *arguments]
 

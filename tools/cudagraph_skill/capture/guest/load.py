@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"=(-?\d+(?:\.\d*)?(?:e-?\d+)?)$")
 
 
 class Misuse(Exception):
-    """What the user has to change, in one sentence."""
+    """The user has to change something; the message says what."""
 
 
 class Raised(Exception):
@@ -43,7 +43,7 @@ class Raised(Exception):
 
 @dataclass(eq=False)
 class Subject:
-    """What is captured: `call(*args, **kwargs)` with what `inputs()` gives.
+    """What is captured: `call(*args, **kwargs)` with what `inputs()` returns.
 
     `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
     state begins, `givers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
@@ -62,12 +62,12 @@ class Subject:
 
     @property
     def reach(self) -> list[tuple[str, Any]]:
-        """Where everything begins that a call may change."""
+        """Return the roots of everything that a call may change."""
         return [*self.roots, *self.givers]
 
 
 class Source:
-    """Gives the subject, fresh each time: the module is imported again, or what it can reach is put back as it was."""
+    """Loads the subject, fresh each time: imports its module again, or restores what it can reach."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
@@ -84,7 +84,7 @@ class Source:
 
     @property
     def last_roots(self) -> list[tuple[str, Any]]:
-        """Where the search for the state of the last subject begins."""
+        """Return the roots of the last subject's state; [] if there is none."""
         return self.last.reach if self.last is not None else []
 
     def fresh(self) -> Subject:
@@ -104,7 +104,7 @@ class Source:
         return subject(module, self.request)
 
     def keep(self, only: Subject, why: str) -> None:
-        """From now on give this one, put back each time as it is now."""
+        """Return this subject from now on, restored each time to its present state."""
         self.twins, self.why_not, self._only = False, why, only
         free = torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else 0
         self._snapshot = state.Snapshot(only.reach, free // 4)
@@ -298,7 +298,7 @@ def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, 
 
 
 def _shape(text: str, device: str) -> Callable[[], Any]:
-    """`8x128`, `8x128:bf16`, `8x128:int64<50257`, `scalar:bf16`, or a Python number as `=0.5`."""
+    """Parse `8x128`, `8x128:bf16`, `8x128:int64<50257`, `scalar:bf16` or a Python number such as `=0.5`."""
     number = _NUMBER.match(text)
     if number:
         value = float(number[1]) if re.search("[.e]", number[1]) else int(number[1])
@@ -327,7 +327,7 @@ def _required(found: Any) -> list[str]:
 
 
 def unfit(found: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Why the callable cannot be called with these arguments; "" where it can."""
+    """Return why the callable cannot take these arguments; "" if it can."""
     target = found.call.forward if isinstance(found.call, torch.nn.Module) else found.call
     try:
         signature = inspect.signature(target)
@@ -342,7 +342,7 @@ def unfit(found: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def _takes(function: Any, count: int) -> bool:
-    """Whether a function takes at least so many positional arguments."""
+    """Return whether a function takes at least `count` positional arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -359,7 +359,7 @@ def _called(function: Callable[[], Any], doing: str) -> Any:
 
 
 def _arguments(found: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments from what a function for inputs returned."""
+    """Split what an inputs function returned into positional and keyword arguments."""
     if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], (tuple, list)) and isinstance(found[1], dict):
         return tuple(found[0]), dict(found[1])
     if type(found) is dict:
@@ -374,7 +374,7 @@ def _name(function: Any) -> str:
 
 
 def definition(function: Any) -> tuple[str, int, str]:
-    """File, line and qualified name of the code behind a callable; the forward of a module, `__call__` of an object."""
+    """Return file, line and qualified name of a callable's code; of a module's forward, of an object's `__call__`."""
     owner = _code_owner(function)
     code = getattr(owner, "__code__", None)
     if code is None:
@@ -393,5 +393,5 @@ def _code_owner(function: Any) -> Any:
 
 
 def on_gpu(found: Subject, args: Any, out: Any) -> bool:
-    """Whether anything of a call is on the GPU."""
+    """Return whether anything of a call is on the GPU."""
     return any(each.is_cuda for each in (*values.tensors(args), *values.tensors(out), *state.tensors(found.reach).values()))

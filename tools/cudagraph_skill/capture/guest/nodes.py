@@ -14,7 +14,7 @@ ACTIVE, INVALIDATED = 1, 2  # cudaStreamCaptureStatus
 
 
 class Nodes(NamedTuple):
-    """How many nodes of each kind; `host_copies` are copies whose source is memory of the host."""
+    """The number of nodes of each kind; `host_copies` are copies from host memory."""
 
     kinds: dict[str, int]
     host_copies: int
@@ -29,7 +29,7 @@ def new_graph() -> torch.cuda.CUDAGraph:
 
 
 def ready(graph: torch.cuda.CUDAGraph) -> None:
-    """Instantiate a kept graph; another one already is."""
+    """Instantiate a graph that was kept; any other already is."""
     with contextlib.suppress(RuntimeError, AttributeError):
         graph.instantiate()
 
@@ -71,7 +71,7 @@ def _from_host(runtime: Any, node: Any) -> bool:
 
 
 def capture_status(stream: torch.cuda.Stream) -> int:
-    """0 where the stream is not capturing, ACTIVE, or INVALIDATED: torch tells the last two not apart."""
+    """Return 0 if the stream is not capturing, else ACTIVE or INVALIDATED, which torch does not distinguish."""
     runtime = _runtime()
     if runtime is None:
         return ACTIVE if torch.cuda.is_current_stream_capturing() else 0

@@ -45,7 +45,7 @@ class Operation(NamedTuple):
 
     @property
     def place(self) -> Place | None:
-        """The user's innermost line."""
+        """Return the user's innermost line."""
         return self.stack[-1].place if self.stack else None
 
 
@@ -62,7 +62,7 @@ def flat(value: Any) -> Iterator[Any]:
 
 
 class _Mode(TorchDispatchMode):
-    """A mode that is not wrapped for Dynamo: wrapping imports it on first use, which takes seconds."""
+    """A dispatch mode that is not wrapped for Dynamo: wrapping imports Dynamo on first use, which takes seconds."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -70,7 +70,7 @@ class _Mode(TorchDispatchMode):
 
 
 class Recorder(_Mode):
-    """Records each operation with a sample of its results; under capture the samples are taken by the graph, in each replay anew."""
+    """Records each operation with a sample of its results; under capture the graph refreshes the samples in each replay."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def _scalars(given: list[Any]) -> Iterator[Any]:
 
 
 def _computes(func: Any) -> bool:
-    """Whether an operation of CPU tensors makes values, rather than views or empty memory."""
+    """Return whether an operation on CPU tensors computes values, not views or empty memory."""
     return not any(
         word in str(func) for word in ("empty", "view", "detach", "alias", "as_strided", "lift", "pin_memory", "unsqueeze")
     )
@@ -164,7 +164,7 @@ class Failure(NamedTuple):
 
 
 class Prober(_Mode):
-    """Tries each operation in a capture of its own, then runs it eagerly: so all lines that fail are found in one call."""
+    """Captures each operation alone, then runs it eagerly, which finds all failing lines in one call."""
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class Prober(_Mode):
 
 
 def _on_gpu(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether an operation has to do with the GPU: a tensor there, or a device argument."""
+    """Return whether an operation involves the GPU: a tensor there, or a device argument."""
     for each in (*flat(args), *flat(kwargs)):
         if isinstance(each, torch.Tensor) and each.is_cuda:
             return True
@@ -218,7 +218,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class Watcher(_Mode):
-    """Watches a capture: the first operation that raised, that broke the capture without raising, and the streams that were used."""
+    """Watches a capture: the first operation that raised or silently broke it, and the streams that were used."""
 
     def __init__(self) -> None:
         super().__init__()

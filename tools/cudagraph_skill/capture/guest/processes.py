@@ -30,7 +30,7 @@ _HIGH = 200  # our descriptors stand above those that programs count on, such as
 
 
 class Commands:
-    """What the host says, read without waiting: requests, cancelled ids, and that it is gone."""
+    """Messages from the host, read without waiting: requests, cancelled ids, and that it ended."""
 
     def __init__(self, fd: int) -> None:
         self.fd = _high(fd)
@@ -41,7 +41,7 @@ class Commands:
         self._requests: list[dict[str, Any]] = []
 
     def gone(self) -> bool:
-        """Whether the host ended; its parent id tells too, where a fork of the host still holds the pipe."""
+        """Return whether the host ended. Its parent id is checked too, in case a fork of the host still holds the pipe."""
         self._look(0)
         return self._eof or os.getppid() != self._host
 
@@ -67,7 +67,7 @@ class Commands:
 
 
 class Reports:
-    """The pipe to the host: only the process that owns it writes, so a fork that user code makes stays silent.
+    """The pipe to the host. Only the process that owns it writes, so forks made by user code stay silent.
 
     In a trial such a fork ends where it comes to report (`forks_end`), for it would repeat the trial beside its parent; in the
     user's own program it goes on, as it would without us.
@@ -80,11 +80,11 @@ class Reports:
         self._owner = os.getpid()
 
     def own(self) -> None:
-        """From now on this process writes."""
+        """Make this process the one that writes."""
         self._owner = os.getpid()
 
     def mine(self) -> bool:
-        """Whether this process owns the pipe, so is no fork that user code made."""
+        """Return whether this process owns the pipe, so is not a fork made by user code."""
         return os.getpid() == self._owner
 
     def progress(self, said: str) -> None:
@@ -118,7 +118,7 @@ class Reports:
 
 
 class Notes:
-    """What a child leaves for the process that watches it, readable after a kill: lines of JSON, and faulthandler's stacks."""
+    """What a child leaves for the process that watches it, readable after a kill: JSON lines and faulthandler's stacks."""
 
     def __init__(self) -> None:
         self.lines, self.stacks = _memory_file(), _memory_file()
@@ -128,7 +128,7 @@ class Notes:
         os.write(self.lines, (json.dumps(said, default=str) + "\n").encode())
 
     def said(self) -> dict[str, Any]:
-        """All that was added."""
+        """Return all that was added."""
         merged: dict[str, Any] = {}
         for line in _content(self.lines).splitlines():
             with contextlib.suppress(ValueError):  # a line that a killed writer left unfinished
@@ -136,7 +136,7 @@ class Notes:
         return merged
 
     def stack(self) -> list[Frame]:
-        """Where the child was when it crashed or ran out of time, outermost frame first; [] if that is not known."""
+        """Return where the child crashed or ran out of time, outermost frame first; [] if unknown."""
         return parse_stack(_content(self.stacks).decode("utf-8", "replace"), threading.get_ident())
 
     def close(self) -> None:
@@ -273,7 +273,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def threads() -> int:
-    """How many threads this process has, those of C libraries included."""
+    """Count the threads of this process, including those of C libraries."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
@@ -307,7 +307,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _high(fd: int) -> int:
-    """`fd` under a high number, closed in programs that are started; the old number is free again."""
+    """Move `fd` to a high number, closed in started programs; the old number is free again."""
     import fcntl
 
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
@@ -363,13 +363,13 @@ def _reap(statuses: dict[int, int]) -> bool:
 
 
 def _state(pid: str) -> tuple[str, int]:
-    """State letter and parent of a process; ("", 0) if it is gone. The name before them may hold blanks and brackets."""
+    """Return state letter and parent of a process; ("", 0) if it is gone. Its name may contain blanks and brackets."""
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], int(fields[1])) if fields else ("", 0)
 
 
 def _used(bound: int) -> int:
-    """Bytes of memory that the descendants use together.
+    """Return the bytes of memory that the descendants use together.
 
     Pages that a fork shares count in each process; only where that sum is over `bound` are they counted once, which is slow.
     """
@@ -396,7 +396,7 @@ def _read(path: str) -> str:
 
 
 def stack_of(error: BaseException) -> list[Frame]:
-    """Where an exception was raised, outermost frame first."""
+    """Return where an exception was raised, outermost frame first."""
     found: list[Frame] = []
     step = error.__traceback__
     while step is not None:
@@ -407,6 +407,6 @@ def stack_of(error: BaseException) -> list[Frame]:
 
 
 def signal_name(number: int) -> str:
-    """`SIGSEGV` for 11; real-time signals have no name of their own."""
+    """Return `SIGSEGV` for 11; real-time signals have no name."""
     names: Iterable[signal.Signals] = signal.Signals
     return next((each.name for each in names if each == number), f"signal {number}")

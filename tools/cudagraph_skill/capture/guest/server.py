@@ -44,7 +44,7 @@ OLDEST_TORCH = (2, 4)
 
 
 class _Place(NamedTuple):
-    """Where a child works: what it was asked, where it reports and leaves notes, and its deadline in monotonic seconds."""
+    """The context of a child: its request, where it reports and leaves notes, and its deadline in monotonic seconds."""
 
     message: dict[str, Any]
     reports: Reports
@@ -111,7 +111,7 @@ def _finish(child: int, place: _Place, commands: Commands) -> None:
 
 
 def _how(said: dict[str, Any], status: int) -> dict[str, str]:
-    """How a child ended that was not killed by us, from its own words and its wait status."""
+    """Return how a child ended that we did not kill, from its notes and its wait status."""
     if os.WIFSIGNALED(status):
         return {"how": "signal", "detail": signal_name(os.WTERMSIG(status))}
     if "how" in said:
@@ -204,7 +204,7 @@ def _show_lines_at_once() -> None:
 
 
 def _unsafe_to_fork() -> str:
-    """Why this process must not fork a trial, as a half-sentence; "" where it may.
+    """Return why this process must not fork the check, as half a sentence; "" if it may.
 
     CUDA does not work in a fork of a process that has initialised it, and a fork has none of its parent's threads: it would
     wait for those of OpenMP without end.
@@ -252,7 +252,7 @@ def _unfit(said: str) -> dict[str, Any]:
 
 
 def _gpus(cuda: str) -> tuple[int, str]:
-    """How many GPUs torch sees; or 0 and why it sees none. Asked in a fork, because the answer may initialise CUDA."""
+    """Count the GPUs that torch sees, or return 0 and why. Runs in a fork, because asking may initialise CUDA."""
     if not cuda:
         return (
             0,

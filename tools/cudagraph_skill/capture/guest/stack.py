@@ -17,7 +17,7 @@ _seen: dict[str, int] = {}
 
 
 class Place(NamedTuple):
-    """A line: `path` is the file as Python compiled it, `line` 1-based, `function` the function's name."""
+    """A source line: `path` is the file as Python compiled it, `line` is 1-based."""
 
     path: str
     line: int
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A place on the stack, and which object's method it is in (`owner`: the identity of its `self`, or 0)."""
+    """A frame of the stack with the object whose method it is (`owner`: the identity of its `self`, or 0)."""
 
     path: str
     line: int
@@ -34,7 +34,7 @@ class Frame(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The line alone."""
+        """Return the source line of the frame."""
         return Place(self.path, self.line, self.function)
 
 
@@ -61,7 +61,7 @@ def _rank(path: str) -> int:
 
 
 def ours(path: str) -> bool:
-    """Whether a file is one of the guest's own."""
+    """Return whether a file is one of the guest's own."""
     return any(each.startswith(_OURS + os.sep) for each in (path, os.path.realpath(path)))
 
 
@@ -100,7 +100,7 @@ def stack() -> tuple[Frame, ...]:
 
 
 def through(part: str) -> bool:
-    """Whether this call came through a file whose path has `part`."""
+    """Return whether this call came through a file whose path contains `part`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if part in frame.f_code.co_filename:

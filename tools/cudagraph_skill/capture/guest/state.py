@@ -28,14 +28,14 @@ _HOOKS = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
 
 
 class Found(NamedTuple):
-    """Something reached: `path` names the way (`self.norm.scale`), `value` what is there."""
+    """A reachable object: `path` describes the way to it (`self.norm.scale`), `value` is the object."""
 
     path: str
     value: Any
 
 
 def walk(roots: list[tuple[str, Any]]) -> Iterator[Found]:
-    """Everything that the roots reach, each object once, parents first."""
+    """Yield everything that the roots reach, each object once, parents first."""
     waiting = deque(Found(path, value) for path, value in roots)
     seen: set[int] = set()
     alive = []  # so that no id is used twice while this runs
@@ -109,7 +109,7 @@ def _names(code: types.CodeType) -> list[str]:
 
 
 def _data(value: Any) -> bool:
-    """Whether a global is worth following: not a module, nor a function or class of a library."""
+    """Return whether a global is worth following: not a module, nor a function or class of a library."""
     if isinstance(value, types.ModuleType):
         return False
     code = getattr(value, "__code__", None)
@@ -168,7 +168,7 @@ def _slots(value: Any) -> dict[str, Any]:
 
 
 def _of_module(module: torch.nn.Module) -> list[tuple[str, Any]]:
-    """Parameters, buffers, numbers and submodules as one writes them: `.weight` rather than `._parameters['weight']`."""
+    """Return parameters, buffers, numbers and submodules by attribute: `.weight` rather than `._parameters['weight']`."""
     inside = ("_parameters", "_buffers", "_modules")
     own = [
         (f".{name}", each) for name, each in vars(module).items() if name not in inside and (not name.endswith(_HOOKS) or each)
@@ -181,17 +181,17 @@ def _of_module(module: torch.nn.Module) -> list[tuple[str, Any]]:
 
 
 def tensors(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
-    """All tensors by path."""
+    """Return all tensors by path."""
     return {path: value for path, value in walk(roots) if _filled(value)}
 
 
 def _filled(value: Any) -> bool:
-    """Whether something is a tensor that has a shape by now: those of lazy modules have none before their first call."""
+    """Return whether a value is a tensor that has a shape; those of lazy modules have none before the first call."""
     return isinstance(value, torch.Tensor) and not is_lazy(value)
 
 
 def trained(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
-    """Parameters and buffers of modules and the state of optimizers, by path."""
+    """Return parameters and buffers of modules and the state of optimizers, by path."""
     found: dict[str, torch.Tensor] = {}
     for path, value in walk(roots):
         if isinstance(value, torch.nn.Module):
@@ -204,7 +204,7 @@ def trained(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
 
 
 def scalars(roots: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Numbers, flags and strings by path, and how many things each list, dict, set and queue holds."""
+    """Return numbers, flags and strings by path, and the length of each list, dict, set and queue."""
     found = {}
     for path, value in walk(roots):
         if isinstance(value, (int, float, complex, str)) and path:
@@ -251,7 +251,7 @@ def generators(roots: list[tuple[str, Any]]) -> list[torch.Generator]:
 
 
 class Snapshot:
-    """What the roots reach, as it was when this was made; `restore` puts all of it back, into the same objects.
+    """A copy of all that the roots reach; `restore` puts it back, into the same objects.
 
     Storage that was swapped by `.data =` is swapped back; version counters of tensors stay as they are, so that a backward pass
     that the user's program still holds goes on.
@@ -353,7 +353,7 @@ def _fill(there: torch.Tensor, copy: torch.Tensor) -> None:
 
 
 def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Where the elements of a tensor are, and how they lie there; of one without plain memory only what they are."""
+    """Return address and layout of a tensor's elements; shape and dtype only, if its memory is not plain."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         return tensor.shape, tensor.dtype
     return tensor.shape, tensor.dtype, tensor.stride(), tensor.data_ptr()
@@ -409,7 +409,7 @@ def seed(number: int) -> None:
 
 
 def random_marks() -> dict[str, Any]:
-    """Where each default generator of the process stands, to see which of them a call has moved."""
+    """Return the state of each default generator, to see which of them a call moves."""
     marks: dict[str, Any] = {
         "python-random": random.getstate()[1],
         "cpu-torch-random": _bytes(torch.get_rng_state()),

@@ -22,7 +22,7 @@ OUT_OF_MEMORY = torch.cuda.OutOfMemoryError  # its name in every torch; torch.Ou
 
 
 class Kept(NamedTuple):
-    """What is kept of one tensor or number: `data` on the CPU, in double or as it is, for integers.
+    """The copy of one tensor or number: `data` on the CPU, as double or integers.
 
     The last `sums` entries of the data are not elements, but sums over a tensor of which `data` is a sample.
     """
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 def leaves(value: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Path and value of everything in nested lists, tuples, dicts, dataclasses and plain objects that is none of these."""
+    """Yield path and value of everything in nested lists, tuples, dicts, dataclasses and batches."""
     if id(value) in within:
         return
     within = (*within, id(value))
@@ -71,7 +71,7 @@ _STATEFUL = (torch.nn.Module, torch.optim.Optimizer)
 
 
 def meet(value: Any, met: dict[Any, Any]) -> list[Any]:
-    """Tell state from batches among the arguments of a call; `met` has what the calls before were given.
+    """Tell state from batches among the arguments of a call; `met` records the arguments of earlier calls.
 
     A class whose object holds tensors and is another one in each call is a batch, and from now on opened like a dict. Returns the
     objects that are state: models, optimizers, and what was the same object in the call before, such as a cache.
@@ -105,7 +105,7 @@ def numbers(value: Any) -> dict[str, Any]:
 
 
 def keep(value: Any) -> dict[str, Kept]:
-    """Tensors and numbers of a value, copied to the CPU, by path. Waits for the GPU."""
+    """Copy tensors and numbers of a value to the CPU, by path. Waits for the GPU."""
     found = {}
     for path, each in leaves(value):
         if isinstance(each, torch.Tensor):
@@ -118,7 +118,7 @@ def keep(value: Any) -> dict[str, Kept]:
 
 
 def kept(tensor: torch.Tensor) -> Kept:
-    """One tensor, whole or its sample with its sums."""
+    """Copy one tensor to the CPU; of a large one, a sample and sums."""
     with torch.no_grad():
         plain = dense(tensor)
         shape = tuple((plain if tensor.is_nested else tensor).shape)
@@ -147,7 +147,7 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def sample(flat: torch.Tensor, most: int) -> torch.Tensor:
-    """At most so many elements of a flat tensor, evenly spread, as a copy."""
+    """Copy at most `most` elements of a flat tensor, evenly spread."""
     return flat[:: max(1, -(-flat.numel() // most))].clone()
 
 
@@ -179,12 +179,12 @@ def difference(one: Kept, other: Kept) -> float:
 
 
 def tolerance(one: Kept) -> float:
-    """How far a replay may be from `one` where eager repeats to the bit."""
+    """Return how far a replay may differ from `one` if eager repeats bit for bit."""
     return TOLERANCES.get(one.dtype, 1e-2 if one.dtype.is_floating_point else 0.0)
 
 
 def differences(one: dict[str, Kept], other: dict[str, Kept]) -> dict[str, float]:
-    """How far each value of `one` is from its namesake in `other`; infinite where that lacks it."""
+    """Return how far each value of `one` is from its namesake in `other`; infinite if there is none."""
     return {path: difference(each, other[path]) if path in other else float("inf") for path, each in one.items()}
 
 
@@ -230,7 +230,7 @@ def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
 
 
 def static(value: Any) -> Any:
-    """Arguments that can be written to before a replay: an expanded tensor, whose elements share memory, is laid out in full."""
+    """Return arguments that can be overwritten before a replay; an expanded tensor, whose elements share memory, is copied."""
     if any(0 in each.stride() and each.numel() > 1 for each in tensors(value) if each.layout is torch.strided):
         return copied(value)
     return value

@@ -168,7 +168,7 @@ def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Spot]
 
 
 def _more_rungs(source: load.Source, seen: checks.Seen, report: Any) -> None:
-    """Replays, numbers, modes, random numbers, a second capture: each told in a line."""
+    """Report the checks after the replays, one line each: numbers, modes, random numbers, a second capture."""
     held, wrong = seen.captured, seen.wrong
     said = _nodes_said(held.nodes)
     report.rung(
@@ -195,7 +195,7 @@ def _nodes_said(found: Nodes | None) -> str:
 
 
 def _numbers_said(source: load.Source, seen: checks.Seen) -> str:
-    """Whether an argument is a Python number, and eager computes something else with another one."""
+    """Describe which arguments are Python numbers, and whether another number changes eager's result."""
     if seen.captured.stuck:
         return seen.captured.stuck[0]
     numbers = {path: each for path, each in tensors.numbers(seen.captured.static).items() if isinstance(each, (int, float))}
@@ -208,7 +208,7 @@ def _numbers_said(source: load.Source, seen: checks.Seen) -> str:
 
 
 def _decides(source: load.Source, path: str) -> bool:
-    """Whether one eager call with another number at this place of its arguments leaves something else behind."""
+    """Return whether an eager call with another number at this path of its arguments has another outcome."""
     if not source.twins:
         return False  # a third call on the user's own objects is not worth the answer
     left = []
@@ -239,7 +239,7 @@ def _modes(source: load.Source, report: Any) -> None:
 
 
 def _random(seen: checks.Seen, report: Any) -> None:
-    """Two replays in a row on the same inputs draw different numbers where eager would."""
+    """Report whether two replays in a row on the same inputs draw different numbers."""
     if "cuda-random" not in seen.moved:
         report.rung("random", "skipped", "the call draws no random numbers on the GPU")
         return
@@ -345,7 +345,7 @@ def _memory(error: BaseException) -> str:
 
 
 def _unusable() -> str:
-    """Why the GPU cannot be used, as one sentence; "" where it can."""
+    """Return why the GPU cannot be used, as one sentence; "" if it can."""
     try:
         torch.cuda.init()
         torch.zeros(1, device="cuda")
@@ -368,7 +368,7 @@ def _neighbours() -> list[str]:
 
 
 def machine() -> dict[str, str]:
-    """GPU, driver, torch, CUDA and Python of this run."""
+    """Return GPU, driver, torch, CUDA and Python of this run."""
     driver = ""
     with suppress(OSError):
         found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))

@@ -33,12 +33,12 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def shown(error: BaseException) -> str:
-    """Type and first line of an error."""
+    """Return type and first line of an error."""
     return f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
 
 
 def first_spot(seen: Seen) -> Spot:
-    """Where the capture failed, as far as the error itself tells."""
+    """Return where the capture failed, as far as the error itself shows."""
     surfaced = seen.captured.error
     assert surfaced is not None
     error = innermost(seen.captured.inner or surfaced)
@@ -50,7 +50,7 @@ def first_spot(seen: Seen) -> Spot:
 
 
 def explain(source: Source, seen: Seen, report: Any) -> tuple[list[Spot], list[str]]:
-    """All lines that fail, that of the real capture first; and what could not be found out."""
+    """Return all lines that fail, that of the real capture first, and notes on what could not be found out."""
     notes: list[str] = []
     spots = [first_spot(seen)]
     if spots[0].place is None or "previous error" in spots[0].error:
@@ -125,7 +125,7 @@ def _threads() -> Iterator[list[operations.Failure]]:
 
 
 def _probed(source: Source, seen: Seen) -> list[Spot]:
-    """Each operation tried in a capture of its own, in one eager call."""
+    """Capture each operation of one eager call alone; return those that fail."""
     found = source.fresh()
     checks.warm_up(found, seen.warm_ups)
     args, kwargs = checks.arguments(found, seen.warm_ups)
@@ -144,7 +144,7 @@ def _probed(source: Source, seen: Seen) -> list[Spot]:
 
 
 def _unique(spots: list[Spot]) -> list[Spot]:
-    """Each line once; the operation that a later spot knows joins the first one of its line."""
+    """Merge spots of the same line; an operation that only a later one knows is kept."""
     found: dict[tuple[str, int], Spot] = {}
     for spot in spots:
         key = (spot.place.path, spot.place.line) if spot.place else ("", 0)

@@ -37,7 +37,7 @@ class Spot(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """What was recorded: eager calls from that of the capture on, the captured call, and for each call the memory of its inputs."""
+    """Recorded operations: of eager calls since the capture, of the captured call, and the memory of each call's inputs."""
 
     eager: list[list[Operation]]
     graph: list[Operation]
@@ -53,7 +53,7 @@ def explain(source: Source, seen: Seen) -> list[Spot]:
 
 
 def restless(source: Source, seen: Seen) -> list[Spot]:
-    """Where eager never repeats itself: the lines whose numbers, or whose choice of operations, change from call to call."""
+    """Return the lines whose numbers or operations change in every eager call, where eager never repeats itself."""
     eager, _ = _eager(source, seen.warm_ups, 3)
     found: list[tuple[int, Spot]] = []
     for later in eager[1:]:
@@ -62,7 +62,7 @@ def restless(source: Source, seen: Seen) -> list[Spot]:
 
 
 def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operation]], list[set[int]]]:
-    """Record eager calls, from that which would be captured on, and the memory of their inputs."""
+    """Record eager calls since the one that would be captured; return their operations and the memory of their inputs."""
     eager, given = [], []
     found = source.fresh()
     for number in range(warm_ups):
@@ -80,7 +80,7 @@ def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operatio
 
 
 def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
-    """Record the captured call in a copy of its own, with its results as of replay `last`."""
+    """Record the captured call in a fresh copy; return its operations with the results of replay `last`."""
     found = source.fresh()
     checks.warm_up(found, warm_ups)
     recorder = operations.Recorder()
@@ -99,7 +99,7 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
 
 
 def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Spot]]:
-    """Each line at which the captured call is not what eager does in call `last`, with the number of its operation."""
+    """Return each line where the captured call differs from eager call `last`, with the number of its operation."""
     then, now, graph = logs.eager[0], logs.eager[last], logs.graph
     found: list[tuple[int, Spot]] = []
     for number, (eager, held) in enumerate(zip(now, graph, strict=False)):
@@ -117,13 +117,13 @@ def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Spot]]:
 
 
 def _alike(one: Operation, other: Operation) -> bool:
-    """Whether two recordings did the same operation at the same lines, be it of other objects."""
+    """Return whether two recordings did the same operation at the same lines, on any objects."""
     lines = ([(each.path, each.line) for each in stack] for stack in (one.stack, other.stack))
     return one.name == other.name and one.shapes == other.shapes and next(lines) == next(lines)
 
 
 def _causes(found: list[tuple[int, Spot]]) -> list[tuple[int, Spot]]:
-    """Without operations that are only the first to show it."""
+    """Return the spots that are causes, without operations that only show an effect."""
     return [each for each in found if each[1].category != "value"]
 
 
@@ -185,7 +185,7 @@ _SEEDED = (
 
 
 def _other_numbers(eager: Operation, held: Operation) -> list[tuple[Any, Any]]:
-    """Numbers that were one thing at capture and are another now, as (then, now)."""
+    """Return the numbers that changed since the capture, as (then, now)."""
     seeded = any(word in eager.name for word in _SEEDED)
     pairs = [(a, b) for a, b in zip(held.scalars, eager.scalars, strict=False) if a != b and not _nan(a)]
     return [each for each in pairs if not seeded or isinstance(each[0], (float, bool))]
@@ -289,7 +289,7 @@ def _decider(frame: Frame, seen: Seen) -> Frame:
 
 
 def _branch(eager: Operation, held: Operation, seen: Seen) -> Spot:
-    """Eager goes another way than the captured call did."""
+    """Describe where eager takes another branch than the captured call."""
     if held.optimizer != eager.optimizer or (held.optimizer and "zero" in held.name):
         said = "made its state within the capture, so each replay makes it anew: step once before the capture"
         return Spot("wrong", "optimizer-state", held.place or eager.place, said, held.name, via=_via(held.stack))
@@ -301,7 +301,7 @@ def _branch(eager: Operation, held: Operation, seen: Seen) -> Spot:
 
 
 def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, seen: Seen) -> Spot:
-    """One side goes on where the other has ended."""
+    """Describe the first operation of the side that goes on where the other has ended."""
     if extra.optimizer:
         said = "does other work than at capture: its state was made there"
         return Spot("wrong", "optimizer-state", extra.place, said, extra.name, via=_via(extra.stack))
@@ -359,7 +359,7 @@ def _short(name: str) -> str:
 
 
 def _marked(found: list[tuple[int, Spot]]) -> list[Spot]:
-    """Each line once, in the order of the operations, the first one marked."""
+    """Return each line once, in the order of the operations, the first one marked."""
     unique: dict[Place | None, Spot] = {}
     for _, spot in sorted(found, key=lambda each: each[0]):
         unique.setdefault(spot.place, spot)
