@@ -162,7 +162,7 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
     start = time.monotonic()
     row: dict[str, Any] = {"set": program.set, "id": program.id, "digest": program.digest}
     try:
-        examination = next(session.examine([request], guests, session.Ears(lambda _: None)))
+        found = next(session.examine([request], guests, session.Listener(lambda _: None)))
     except SkillError as error:
         return {**row, "verdict": "misuse", "said": str(error)}
     return {
@@ -170,8 +170,8 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
         "verdict": examination.verdict,
         "lines": [[item.line, item.id, item.observed] for item in examination.findings],
         "seconds": round(time.monotonic() - start, 2),
-        "rungs": round(sum(rung.seconds for rung in examination.rungs), 2),
-        "said": examination.said.replace(str(ROOT), "")[:160],
+        "rungs": round(sum(each.seconds for each in found.steps), 2),
+        "said": found.said.replace(str(ROOT), "")[:160],
     }
 
 

@@ -19,7 +19,7 @@ from cudagraph_skill import cli
 from cudagraph_skill.capture import hazard_of, host, interpreter, options, session
 from cudagraph_skill.capture import output as examinations
 from cudagraph_skill.capture.host import Ended
-from cudagraph_skill.capture.session import Ears, Guests, Request
+from cudagraph_skill.capture.session import Guests, Listener, Request
 from cudagraph_skill.check import output
 from cudagraph_skill.check.hazards import table
 from cudagraph_skill.check.input.source import lines_of
@@ -29,7 +29,7 @@ from cudagraph_skill.text import Steps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudagraph_skill.capture.result import Examination
+    from cudagraph_skill.capture.result import CaptureResult
 
     Skill = Callable[..., tuple[int, str, str]]
 
@@ -60,7 +60,7 @@ STEPS = Steps(
 READER = output.Reader(STEPS, lines_of)
 REQUEST = Request("train.py:Trainer.step", "/usr/bin/python3", ".")
 DONE = {"how": "done", "detail": "", "stack": [], "left_behind": 0}
-RUNGS = [
+RUN_STEPS = [
     {"name": "eager", "outcome": "ok", "said": "11 calls, a second copy equal to the bit", "seconds": 0.02},
     {"name": "same inputs", "outcome": "differs", "said": "replay on the inputs of the capture", "seconds": 0.5},
 ]
@@ -74,15 +74,15 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
 
 
-def _spot(line: int, kind: str = "fails", path: str = "train.py", **more: Any) -> dict[str, Any]:
+def _cause(line: int, kind: str = "fails", path: str = "train.py", **more: Any) -> dict[str, Any]:
     given = {"kind": kind, "category": "capture", "path": str(Path(path).resolve()), "line": line, "function": "step", "op": ""}
     return {**given, "error": "", "said": "", "via": [], "first": False, **more}
 
 
-def _result(verdict: str, said: str = "", *spots: dict[str, Any], **more: Any) -> dict[str, Any]:
+def _result(verdict: str, said: str = "", *causes: dict[str, Any], **more: Any) -> dict[str, Any]:
     target = {"path": str(Path("train.py").resolve()), "line": 7, "name": "Trainer.step"}
     machine = {"gpu": "NVIDIA H200", "driver": "570.1", "torch": "2.11.0", "cuda": "13.0", "python": "3.12.3"}
-    plain = {"verdict": verdict, "said": said, "target": target, "spots": list(spots), "graph": None, "rounds": None}
+    plain = {"verdict": verdict, "said": said, "target": target, "causes": list(causes), "graph": None, "rounds": None}
     return {**plain, "machine": machine, "notes": [], **more}
 
 
@@ -90,24 +90,24 @@ def _failed() -> dict[str, Any]:
     return _result(
         "capture_error",
         f"fails at capture: {STOPPED}",
-        _spot(11, op="aten.index.Tensor", said="fails at capture", error=STOPPED),
-        _spot(10, op="aten._local_scalar_dense.default", error=STOPPED, first=True, via=["train.py:20 in run"]),
+        _cause(11, op="aten.index.Tensor", said="fails at capture", error=STOPPED),
+        _cause(10, op="aten._local_scalar_dense.default", error=STOPPED, first=True, via=["train.py:20 in run"]),
     )  # fmt: skip
 
 
 def _wrong(**more: Any) -> dict[str, Any]:
-    spot = _spot(
+    cause = _cause(
         9, "wrong", category="python-number", op="aten.mul.Tensor", said="passes 4 to mul for ever: eager has 9 by now"
     )
     rounds = {"replayed": 7, "wrong": [1, 2], "worst": 0.13, "tolerance": 1e-5}
     graph = {"nodes": {"kernel": 12, "memcpy": 1}, "host_copies": 0}
     return _result(
-        "silent_wrong", "captures, but from replay 2 of 7 on it is not eager's", spot, rounds=rounds, graph=graph, **more
+        "silent_wrong", "captures, but from replay 2 of 7 on it is not eager's", cause, rounds=rounds, graph=graph, **more
     )
 
 
-def _examined(result: dict[str, Any] | None, request: Request = REQUEST, **more: Any) -> Examination:
-    return session.examined(request, result, more.get("rungs", RUNGS), more.get("ended", DONE), more.get("output", ""))
+def _examined(result: dict[str, Any] | None, request: Request = REQUEST, **more: Any) -> CaptureResult:
+    return session.examined(request, result, more.get("steps", RUN_STEPS), more.get("ended", DONE), more.get("output", ""))
 
 
 def _places(found: list[Any]) -> list[tuple[str, int, str, bool]]:
@@ -129,7 +129,7 @@ def test_the_line_that_stopped_the_capture_comes_first_in_the_words_of_the_stati
 
 def test_static_errors_on_other_lines_follow_unobserved() -> None:
     result = _failed()
-    result["spots"] = result["spots"][1:]
+    result["causes"] = result["causes"][1:]
     assert _places(_examined(result).findings) == [("train.py", 10, "CG201", True), ("train.py", 11, "CG210", False)]
 
 
@@ -143,15 +143,15 @@ def test_a_wrong_replay_names_the_first_divergent_line_and_then_what_the_source_
 
 def test_what_only_the_run_saw_has_the_line_as_subject_and_the_error(tmp_path: Path) -> None:
     (tmp_path / "lib.py").write_text("def f(x):\n    return weird(x)\n")
-    spot = _spot(2, path="lib.py", op="aten.nonzero.default", said="fails at capture", error=STOPPED)
-    (found, *_) = _examined(_result("capture_error", "", spot)).findings
+    cause = _cause(2, path="lib.py", op="aten.nonzero.default", said="fails at capture", error=STOPPED)
+    (found, *_) = _examined(_result("capture_error", "", cause)).findings
     assert (found.path, found.line, found.column, found.id) == ("lib.py", 2, 5, "CG211")
     assert found.message == f"`return weird(x)` fails at capture (in nonzero; {STOPPED})"
 
 
 def test_a_spot_without_a_line_is_put_at_the_captured_function() -> None:
-    spot = _spot(0, "wrong", path="train.py", category="argument-number", said="call 4: argument 1 is 0.5") | {"path": ""}
-    (found, *_) = _examined(_result("silent_wrong", "", spot)).findings
+    cause = _cause(0, "wrong", path="train.py", category="argument-number", said="call 4: argument 1 is 0.5") | {"path": ""}
+    (found, *_) = _examined(_result("silent_wrong", "", cause)).findings
     assert (found.path, found.line, found.id, found.message) == ("train.py", 7, "CG103", "call 4: argument 1 is 0.5")
 
 
@@ -163,14 +163,14 @@ def test_what_the_run_did_not_confirm_is_no_finding(verdict: str) -> None:
 
 
 def test_the_line_of_an_error_in_eager_is_in_the_sentence_as_the_user_knows_the_file() -> None:
-    spot = _spot(9, "note", category="eager", error="ValueError: no")
-    assert _examined(_result("error_in_eager", "call 1 raised ValueError: no", spot)).said.endswith(" at train.py:9")
-    told = f"call 1 raised ValueError: no at {spot['path']}:9"
-    assert _examined(_result("error_in_eager", told, spot)).said == "call 1 raised ValueError: no at train.py:9"
+    cause = _cause(9, "note", category="eager", error="ValueError: no")
+    assert _examined(_result("error_in_eager", "call 1 raised ValueError: no", cause)).said.endswith(" at train.py:9")
+    told = f"call 1 raised ValueError: no at {cause['path']}:9"
+    assert _examined(_result("error_in_eager", told, cause)).said == "call 1 raised ValueError: no at train.py:9"
 
 
 def test_notes_of_the_run_keep_their_line() -> None:
-    found = _examined(_result("safe", "", _spot(9, "note", said="draws on the CPU")))
+    found = _examined(_result("safe", "", _cause(9, "note", said="draws on the CPU")))
     assert found.notes == ["train.py:9: `y = x * self.t` draws on the CPU"]
 
 
@@ -179,7 +179,7 @@ def test_paths_stay_as_written_else_relative_to_here(tmp_path: Path) -> None:
     found = _examined(_failed(), REQUEST._replace(target=f"{absolute}:Trainer.step"))
     assert {each.path for each in found.findings} == {absolute}
     assert found.target.path == absolute
-    other = _examined(_result("capture_error", "", _spot(3, path="/nowhere/lib.py")))
+    other = _examined(_result("capture_error", "", _cause(3, path="/nowhere/lib.py")))
     assert other.findings[0].path == "/nowhere/lib.py"
 
 
@@ -266,7 +266,7 @@ STACK = [["/usr/lib/python3.12/runpy.py", 1, "run"], ["train.py", 9, "step"], ["
 
 
 @pytest.mark.parametrize(
-    ("ended", "rungs", "verdict", "says"),
+    ("ended", "steps", "verdict", "says"),
     [
         (
             {"how": "deadline", "stack": STACK},
@@ -274,16 +274,16 @@ STACK = [["/usr/lib/python3.12/runpy.py", 1, "run"], ["train.py", 9, "step"], ["
             "error_in_eager",
             "had not come back after 5 s; it stood at train.py:9 in step; `--deadline`",
         ),
-        ({"how": "deadline", "stack": STACK}, RUNGS, "capture_error", r"\(done: eager\); it stood at train.py:9"),
-        ({"how": "signal", "detail": "SIGSEGV"}, RUNGS, "capture_error", "died of SIGSEGV"),
+        ({"how": "deadline", "stack": STACK}, RUN_STEPS, "capture_error", r"\(done: eager\); it stood at train.py:9"),
+        ({"how": "signal", "detail": "SIGSEGV"}, RUN_STEPS, "capture_error", "died of SIGSEGV"),
         ({"how": "exit", "detail": "7"}, [], "error_in_eager", "exit code 7"),
-        ({"how": "memory"}, RUNGS, "lacking", "more than 2 GB of host memory"),
-        ({"how": "done"}, RUNGS, "lacking", "ended without a result"),
+        ({"how": "memory"}, RUN_STEPS, "lacking", "more than 2 GB of host memory"),
+        ({"how": "done"}, RUN_STEPS, "lacking", "ended without a result"),
         ({}, [], "lacking", "no reason given"),
     ],
 )
-def test_a_run_that_was_ended_says_how_and_where(ended: dict[str, Any], rungs: list[Any], verdict: str, says: str) -> None:
-    found = _examined(None, REQUEST._replace(deadline=5, memory=2 << 30), ended=ended, rungs=rungs)
+def test_a_run_that_was_ended_says_how_and_where(ended: dict[str, Any], steps: list[Any], verdict: str, says: str) -> None:
+    found = _examined(None, REQUEST._replace(deadline=5, memory=2 << 30), ended=ended, steps=steps)
     assert found.verdict == verdict
     assert re.search(says, found.said)
     assert found.target.name == "Trainer.step"
@@ -324,7 +324,7 @@ def test_full_is_the_verdict_the_findings_the_ladder_the_machine_and_a_command()
 
 def test_what_comes_from_the_source_alone_says_so() -> None:
     result = _failed()
-    result["spots"] = result["spots"][1:]
+    result["causes"] = result["causes"][1:]
     heads = examinations.written([_examined(result)], "concise", READER).split("\n")
     assert "read in the source, not reached by this run" not in heads[0]
     assert heads[1].endswith("(read in the source, not reached by this run)")
@@ -350,8 +350,8 @@ def test_the_sections_that_are_named_stand(ref: str, capsys: pytest.CaptureFixtu
 
 
 def test_a_wrong_replay_without_a_cause_claims_none() -> None:
-    spot = _spot(12, "wrong", category="value", said="is the first operation whose result is not eager's (div)")
-    (first, *_), found = _examined(_result("silent_wrong", "", spot)).findings, _examined(_result("silent_wrong", "", spot))
+    cause = _cause(12, "wrong", category="value", said="is the first operation whose result is not eager's (div)")
+    (first, *_), found = _examined(_result("silent_wrong", "", cause)).findings, _examined(_result("silent_wrong", "", cause))
     assert first.id == hazard_of.UNEXPLAINED
     text = examinations.written([found], "full", READER)
     assert f"{hazard_of.UNEXPLAINED} warning `return picked.sum() / scale` is the first operation" in text
@@ -369,7 +369,7 @@ def test_json_has_the_findings_of_the_static_check_and_whether_they_were_seen() 
     first = data["findings"][0]
     assert (first["id"], first["observed"], first["severity"]) == ("CG201", True, "error")
     assert {"path", "line", "column", "name", "message", "fix", "via"} <= set(first)
-    assert data["ladder"] == RUNGS
+    assert data["ladder"] == RUN_STEPS
     assert data["next"] == "skill explain CG201"
     several = json.loads(examinations.written([_examined(_failed()), _examined(_result("safe"))], "json", READER))
     assert [each["verdict"] for each in several["examinations"]] == ["capture_error", "safe"]
@@ -483,7 +483,7 @@ class _Guest:
     def ask(self, request: dict[str, Any], deadline: float, memory: int, on_event: Any, cancelled: Any) -> Ended:
         assert (request["name"], deadline, memory, cancelled()) == ("Trainer.step", 120, 0, False)
         on_event({"event": "progress", "said": "capturing"})
-        on_event({"event": "rung", "name": "eager"})
+        on_event({"event": "step", "name": "eager"})
         answer = self.answers.pop(0)
         if isinstance(answer, SkillError):
             raise answer
@@ -501,10 +501,10 @@ def guest(monkeypatch: pytest.MonkeyPatch) -> type[_Guest]:
 
 
 def test_one_guest_answers_all_requests_of_one_folder(guest: type[_Guest]) -> None:
-    guest.answers = [Ended(_failed(), RUNGS, DONE, "out"), *(Ended(_result("safe"), [], DONE, "") for _ in range(2))]
+    guest.answers = [Ended(_failed(), RUN_STEPS, DONE, "out"), *(Ended(_result("safe"), [], DONE, "") for _ in range(2))]
     said: list[str] = []
     with Guests() as guests:
-        found = list(session.examine([REQUEST, REQUEST, REQUEST._replace(folder="/")], guests, Ears(said.append)))
+        found = list(session.examine([REQUEST, REQUEST, REQUEST._replace(folder="/")], guests, Listener(said.append)))
         assert [each.verdict for each in found] == ["capture_error", "safe", "safe"]
         assert guest.started == [("/usr/bin/python3", "."), ("/usr/bin/python3", "/")]
     assert guest.closed == guest.started
@@ -516,16 +516,16 @@ def test_a_warm_guest_that_died_is_replaced_once_and_a_fresh_one_is_not(guest: t
     guest.answers = [Ended(_result("safe"), [], DONE, ""), dead, Ended(_result("safe"), [], DONE, ""), dead, dead]
     with Guests() as guests:
         for _ in range(2):
-            assert [each.verdict for each in session.examine([REQUEST], guests, Ears(str))] == ["safe"]
+            assert [each.verdict for each in session.examine([REQUEST], guests, Listener(str))] == ["safe"]
         with pytest.raises(SkillError, match="python ended"):
-            list(session.examine([REQUEST], guests, Ears(str)))
+            list(session.examine([REQUEST], guests, Listener(str)))
     assert len(guest.started) == len(guest.closed) == 3
 
 
 def test_nothing_comes_after_a_cancelled_request(guest: type[_Guest]) -> None:
     guest.answers = [Ended(None, [], {"how": "cancelled"}, "")]
     with Guests() as guests:
-        assert list(session.examine([REQUEST, REQUEST], guests, Ears(str))) == []
+        assert list(session.examine([REQUEST, REQUEST], guests, Listener(str))) == []
 
 
 # The command ----------------------------------------------------------------------------------------------------------
@@ -596,12 +596,12 @@ def test_the_options_of_the_program_are_not_ours(skill: Skill) -> None:
 
 
 def test_a_run_prints_each_examination_and_its_exit_code(skill: Skill, guest: type[_Guest]) -> None:
-    guest.answers = [Ended(_failed(), RUNGS, DONE, "out\n"), Ended(_result("safe", "captures"), [], DONE, "")]
+    guest.answers = [Ended(_failed(), RUN_STEPS, DONE, "out\n"), Ended(_result("safe", "captures"), [], DONE, "")]
     code, out, err = skill("--run", "train.py:Trainer.step", "train.py:Trainer.step", "--shape", "4")
     assert (code, err) == (1, "")
     assert out.startswith("capture error: Trainer.step: fails at capture")
     assert "\n\nsafe: Trainer.step: captures\n" in out
-    guest.answers = [Ended(_wrong(), RUNGS, DONE, "")]
+    guest.answers = [Ended(_wrong(), RUN_STEPS, DONE, "")]
     code, out, _ = skill("--run", "train.py", "--function", "Trainer.step", "--json")
     assert (code, json.loads(out)["verdict"]) == (1, "silent_wrong")
     assert len(guest.closed) == 2

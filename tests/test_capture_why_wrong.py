@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.capture.guest.operations import Operation
-    from cudagraph_skill.capture.guest.why_wrong import Spot
+    from cudagraph_skill.capture.guest.why_wrong import Cause
 
 HEAD = "import random\nimport time\n\nimport torch\n\n\n"
 
@@ -146,10 +146,10 @@ def changes(function: Callable[..., Any], *args: Any, calls: int = 3, **known: A
         moved |= state.moved(before, state.random_marks())
         scalars.append(state.scalars([("", function)]))
     changing = {path: (scalars[0][path], each) for path, each in scalars[-1].items() if scalars[0].get(path, each) != each}
-    return spots(why_wrong._changes(logs[0], logs[-1], seen(changing=changing, moved=moved, **known)))
+    return causes(why_wrong._changes(logs[0], logs[-1], seen(changing=changing, moved=moved, **known)))
 
 
-def spots(found: list[tuple[int, Spot]]) -> list[tuple[str, int]]:
+def causes(found: list[tuple[int, Cause]]) -> list[tuple[str, int]]:
     return [(each.category, each.place.line if each.place else 0) for each in why_wrong._marked(found)]
 
 
@@ -190,7 +190,7 @@ def frozen(function: Callable[..., Any], inputs: list[torch.Tensor], capture: Ca
     changing = known.pop("changing", {})
     last = len(inputs) - 1
     eager = [capture(each) for each in logs]
-    return spots(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), last, seen(changing=changing, **known)))
+    return causes(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), last, seen(changing=changing, **known)))
 
 
 def test_a_tensor_that_each_call_binds_anew_is_named_where_it_is_bound(tmp_path: Path) -> None:

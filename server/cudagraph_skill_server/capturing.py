@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from cudagraph_skill.capture.result import Examination
+    from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.text import Steps
 
 INSTRUCTIONS = """
@@ -160,7 +160,7 @@ class Captures:
         deadline: float,
         say: Progress,
         stop: threading.Event,
-    ) -> Examination:
+    ) -> CaptureResult:
         target, folder = self._place(f"{path}:{function}" if function else path)
         request = session.Request(
             target,
@@ -171,8 +171,8 @@ class Captures:
             warmup=warmup,
             deadline=deadline,
         )
-        result = next(session.examine([request], self._guests, session.Ears(say.say, stop.is_set)), None)
-        if result is None:
+        found = next(session.examine([request], self._guests, session.Listener(say.say, stop.is_set)), None)
+        if found is None:
             raise SkillError("the capture was cancelled")
         return result
 

@@ -104,18 +104,18 @@ _UPLOAD, _TO_HOST, _INTO_HOST = "CG221", "CG203", "CG224"
 GENERAL = {_WAITS, _UPLOAD, _TO_HOST, _INTO_HOST}
 
 
-def hazard_of(spot: Mapping[str, Any], line: str = "") -> str:
+def hazard_of(cause: Mapping[str, Any], line: str = "") -> str:
     """Return the hazard id for what a run saw at a line; the general one of its family if none fits better.
 
-    `spot` has `kind` (fails or wrong), `category`, `op`, `error` and `said`; `line` is the user's source.
+    `cause` has `kind` (fails or wrong), `category`, `op`, `error` and `said`; `line` is the user's source.
     """
-    fails, category = spot.get("kind") == "fails", str(spot.get("category", ""))
+    fails, category = cause.get("kind") == "fails", str(cause.get("category", ""))
     if not fails and category in CATEGORIES:
         return CATEGORIES[category]
     named = next((each.id for each in table().values() if category in (each.id, each.name)), None)
     if named or not fails:
         return named or UNEXPLAINED
-    return _failing(plain(str(spot.get("op", ""))), str(spot.get("error", "")), str(spot.get("said", "")), line)
+    return _failing(plain(str(cause.get("op", ""))), str(cause.get("error", "")), str(cause.get("said", "")), line)
 
 
 def _failing(operation: str, error: str, said: str, line: str) -> str:

@@ -36,7 +36,7 @@ class Ended(NamedTuple):
     """
 
     result: dict[str, Any] | None
-    rungs: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
     ended: dict[str, Any]
     output: str
 
@@ -78,7 +78,7 @@ class Guest:
     ) -> Ended:
         """Run one request within `deadline` seconds and `memory` bytes (0: no bound).
 
-        `on_event` is given each progress and rung event, `cancelled` is asked every 0.05 s and ends the request with True.
+        `on_event` is given each progress and step event, `cancelled` is asked every 0.05 s and ends the request with True.
 
         Raises:
             SkillError: the guest ended earlier or was closed (exit code 3).
@@ -183,23 +183,23 @@ class _Tree:
         self._send({"id": self._number, "request": request, "deadline": deadline, "memory": memory})
         hung = time.monotonic() + deadline + _LATE
         result: dict[str, Any] | None = None
-        rungs: list[dict[str, Any]] = []
+        steps: list[dict[str, Any]] = []
         asked = False
         while True:
             events, alive = self._events()
             for event in events:
                 kind = event["event"]
                 if kind == "ended":
-                    return self._ended(result, rungs, event)
+                    return self._ended(result, steps, event)
                 if kind == "result":
                     result = _without(event, "event")
-                elif kind == "rung":
-                    rungs.append(_without(event, "event"))
+                elif kind == "step":
+                    steps.append(_without(event, "event"))
                 self._raise_if_unfit(event)
-                if on_event and kind in {"progress", "rung"}:
+                if on_event and kind in {"progress", "step"}:
                     on_event(event)
             if not alive or time.monotonic() > hung:
-                return self._ended(result, rungs, self._own_end(alive, deadline))
+                return self._ended(result, steps, self._own_end(alive, deadline))
             if cancelled and not asked and cancelled():
                 asked = True
                 self._send({"cancel": self._number})
@@ -283,9 +283,9 @@ class _Tree:
         while self._print():
             pass
 
-    def _ended(self, result: dict[str, Any] | None, rungs: list[dict[str, Any]], event: dict[str, Any]) -> Ended:
+    def _ended(self, result: dict[str, Any] | None, steps: list[dict[str, Any]], event: dict[str, Any]) -> Ended:
         self._drain()
-        return Ended(result, rungs, _without(event, "event", "id"), self._tail.decode("utf-8", "replace"))
+        return Ended(result, steps, _without(event, "event", "id"), self._tail.decode("utf-8", "replace"))
 
     def _own_end(self, alive: bool, deadline: float) -> dict[str, Any]:
         """Return the "ended" event for a guest that could not send it, because it was killed or hangs."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.findings import Finding, Region
 
 
-class Rung(NamedTuple):
+class Step(NamedTuple):
     """One step of a capture on the GPU: `outcome` is ok, failed, differs or skipped, `seconds` its wall time."""
 
     name: str
@@ -19,7 +19,7 @@ class Rung(NamedTuple):
     seconds: float
 
 
-class Examination(NamedTuple):
+class CaptureResult(NamedTuple):
     """What a run on the GPU showed of one callable.
 
     `verdict` is safe, capture_error, silent_wrong, error_in_eager (it fails without a graph), misuse or lacking; `said` is one
@@ -33,7 +33,7 @@ class Examination(NamedTuple):
     said: str
     findings: list[Finding]
     unconfirmed: list[Finding]
-    rungs: list[Rung]
+    steps: list[Step]
     graph: Mapping[str, Any]
     rounds: Mapping[str, Any]
     machine: Mapping[str, str]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
-from cudagraph_skill.capture.result import Examination, Rung
+from cudagraph_skill.capture.result import CaptureResult, Step
 from cudagraph_skill.check import check_paths
 from cudagraph_skill.check.findings import Finding, Region
 from cudagraph_skill.check.hazards import hazard
@@ -99,7 +99,7 @@ def _never() -> bool:
     return False
 
 
-class Ears(NamedTuple):
+class Listener(NamedTuple):
     """Callbacks for a run: `say` gets progress ("" for none), `forward` the program's output as bytes.
 
     `cancelled` is asked many times a second and ends the run with True.
@@ -115,7 +115,7 @@ class Ears(NamedTuple):
             self.say(str(event.get("said", "")))
 
 
-def examine(requests: Iterable[Request], guests: Guests, ears: Ears) -> Iterator[Examination]:
+def examine(requests: Iterable[Request], guests: Guests, listener: Listener) -> Iterator[CaptureResult]:
     """Capture one after the other; each result comes as soon as it is there, and none once it was cancelled.
 
     Raises:
@@ -123,19 +123,19 @@ def examine(requests: Iterable[Request], guests: Guests, ears: Ears) -> Iterator
     """
     for request in requests:
         try:
-            ended = _program(request, ears) if request.program else _callable(request, guests, ears)
+            ended = _program(request, listener) if request.program else _callable(request, guests, listener)
         finally:
-            ears.say("")
+            listener.say("")
         if ended.ended.get("how") == "cancelled":
             return
-        shown_live = bool(request.program) and ears.forward is not None
-        yield examined(request, ended.result, ended.rungs, ended.ended, "" if shown_live else ended.output)
+        shown_live = bool(request.program) and listener.forward is not None
+        yield examined(request, ended.result, ended.steps, ended.ended, "" if shown_live else ended.output)
 
 
-def _program(request: Request, ears: Ears) -> Ended:
+def _program(request: Request, listener: Listener) -> Ended:
     from cudagraph_skill.capture.host import run_program  # noqa: PLC0415 - for a run only
 
-    ears.say(f"running {shlex.join(request.program)}, to capture {request.target} in it")
+    listener.say(f"running {shlex.join(request.program)}, to capture {request.target} in it")
     return run_program(
         request.python,
         request.program,
@@ -144,20 +144,20 @@ def _program(request: Request, ears: Ears) -> Ended:
         request=to_guest(request),
         flags=request.flags,
         memory=request.memory,
-        forward=ears.forward,
-        on_event=ears.told,
-        cancelled=ears.cancelled,
+        forward=listener.forward,
+        on_event=listener.told,
+        cancelled=listener.cancelled,
     )
 
 
-def _callable(request: Request, guests: Guests, ears: Ears) -> Ended:
+def _callable(request: Request, guests: Guests, listener: Listener) -> Ended:
     """Send the request to the guest; one that was warm but has died is replaced once."""
     wire, warm = to_guest(request), guests.warm(request)
     while True:
-        guest = guests.guest(request, ears.say)
-        ears.say(f"importing and capturing {request.target}")
+        guest = guests.guest(request, listener.say)
+        listener.say(f"importing and capturing {request.target}")
         try:
-            return guest.ask(wire, request.deadline, request.memory, ears.told, ears.cancelled)
+            return guest.ask(wire, request.deadline, request.memory, listener.told, listener.cancelled)
         except SkillError:
             guests.close()
             if not warm:
@@ -217,30 +217,30 @@ def located(target: str) -> tuple[str, str, str]:
 def examined(
     request: Request,
     result: dict[str, Any] | None,
-    rungs: Sequence[dict[str, Any]],
+    steps: Sequence[dict[str, Any]],
     ended: dict[str, Any],
     output: str = "",
-) -> Examination:
+) -> CaptureResult:
     """Join a guest's report with the static check; without a result, describe how the run ended."""
-    steps = [_rung(each) for each in rungs]
-    found = result or _without_result(request, steps, ended)
+    finished = [_step(event) for event in steps]
+    found = result or _without_result(request, finished, ended)
     shown = _Names(request)
     target = _target(found, shown, request)
     verdict = str(found.get("verdict", "lacking"))
-    spots = [each for each in found.get("spots") or () if isinstance(each, dict)]
-    findings, unconfirmed = _joined(verdict, spots, static_findings(target), shown, target)
-    return Examination(
+    causes = [each for each in found.get("causes") or () if isinstance(each, dict)]
+    findings, unconfirmed = _joined(verdict, causes, static_findings(target), shown, target)
+    return CaptureResult(
         verdict=verdict,
-        said=_sentence(verdict, str(found.get("said", "")), spots, shown),
+        said=_sentence(verdict, str(found.get("said", "")), causes, shown),
         findings=findings,
         unconfirmed=unconfirmed,
-        rungs=steps,
+        steps=finished,
         graph=found.get("graph") or {},
         rounds=found.get("rounds") or {},
         machine=found.get("machine") or {},
         notes=[
             *map(str, found.get("notes") or ()),
-            *(_asides(spots, shown) if verdict in _CAPTURED else ()),
+            *(_asides(causes, shown) if verdict in _CAPTURED else ()),
             *_end(result, ended),
         ],
         target=target,
@@ -252,9 +252,9 @@ def examined(
 _CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
 
 
-def _sentence(verdict: str, said: str, spots: list[dict[str, Any]], shown: _Names) -> str:
+def _sentence(verdict: str, said: str, causes: list[dict[str, Any]], shown: _Names) -> str:
     """Return the guest's sentence with paths as the user wrote them; if eager code failed, with its line."""
-    where = [(str(each["path"]), int(each.get("line") or 0)) for each in spots if each.get("path")]
+    where = [(str(each["path"]), int(each.get("line") or 0)) for each in causes if each.get("path")]
     for path, _ in where:
         said = said.replace(path, shown.of(path))
     if verdict in _CAPTURED or not where or f":{where[0][1]}" in said:
@@ -262,8 +262,8 @@ def _sentence(verdict: str, said: str, spots: list[dict[str, Any]], shown: _Name
     return f"{said} at {shown.of(where[0][0])}:{where[0][1]}"
 
 
-def _rung(event: dict[str, Any]) -> Rung:
-    return Rung(
+def _step(event: dict[str, Any]) -> Step:
+    return Step(
         str(event.get("name", "")), str(event.get("outcome", "")), str(event.get("said", "")), float(event.get("seconds") or 0)
     )
 
@@ -310,7 +310,7 @@ def static_findings(target: Region) -> list[Finding]:
 
 
 def _joined(
-    verdict: str, spots: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
+    verdict: str, causes: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
 ) -> tuple[list[Finding], list[Finding]]:
     """Return findings and unconfirmed findings. Observed lines come first, the one that stopped the run before the others."""
     serious = {kind: [each for each in static if hazard(each.id).severity == kind] for kind in ("error", "warning")}
@@ -318,7 +318,7 @@ def _joined(
         return [], [*serious["error"], *serious["warning"]]
     fails = verdict == "capture_error"
     wanted = sorted(
-        (each for each in spots if each.get("kind") in ("fails", "wrong")),
+        (each for each in causes if each.get("kind") in ("fails", "wrong")),
         key=lambda each: (each["kind"] != ("fails" if fails else "wrong"), not each.get("first")),
     )
     observed = _once(_observed(each, serious, shown, target) for each in wanted)
@@ -335,17 +335,19 @@ def _place(each: Finding) -> tuple[str, int]:
     return os.path.realpath(each.path), each.line
 
 
-def _observed(spot: dict[str, Any], serious: dict[str, list[Finding]], shown: _Names, target: Region) -> Finding:
+def _observed(cause: dict[str, Any], serious: dict[str, list[Finding]], shown: _Names, target: Region) -> Finding:
     """Return the finding for an observed line, in the words of the static check if it found the same line."""
-    path, line = (shown.of(str(spot["path"])), int(spot.get("line") or 0)) if spot.get("path") else (target.path, target.line)
-    known = serious["error" if spot.get("kind") == "fails" else "warning"]
+    path, line = (
+        (shown.of(str(cause["path"])), int(cause.get("line") or 0)) if cause.get("path") else (target.path, target.line)
+    )
+    known = serious["error" if cause.get("kind") == "fails" else "warning"]
     same = next((each for each in known if _place(each) == (os.path.realpath(path), line)), None)
-    via = tuple(map(str, spot.get("via") or ()))
+    via = tuple(map(str, cause.get("via") or ()))
     if same is not None:
         return same._replace(path=path, via=via or same.via, certain=True, observed=True)
     text = _line(path, line)
     column = len(text) - len(text.lstrip()) + 1 if text.strip() else 1
-    return Finding(path, line, column, hazard_of(spot, text), _message(spot, text), via, observed=True)
+    return Finding(path, line, column, hazard_of(cause, text), _message(cause, text), via, observed=True)
 
 
 def _line(path: str, line: int) -> str:
@@ -353,11 +355,11 @@ def _line(path: str, line: int) -> str:
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
-def _message(spot: dict[str, Any], text: str) -> str:
+def _message(cause: dict[str, Any], text: str) -> str:
     """Return what was seen: the source line as subject of the guest's sentence, then the operation and its error."""
-    said, error = " ".join(str(spot.get("said", "")).split()), str(spot.get("error", "")).strip().split("\n")[0][:_LONG]
-    operation = plain(str(spot.get("op", "")))
-    code = " ".join(text.split()) if spot.get("path") else ""
+    said, error = " ".join(str(cause.get("said", "")).split()), str(cause.get("error", "")).strip().split("\n")[0][:_LONG]
+    operation = plain(str(cause.get("op", "")))
+    code = " ".join(text.split()) if cause.get("path") else ""
     subject = code if len(code) <= _QUOTED else f"{code[: _QUOTED - 1]}…"
     seen = "; ".join(
         each for each in (f"in {operation}" if operation and operation not in said else "", error) if each and each not in said
@@ -365,9 +367,9 @@ def _message(spot: dict[str, Any], text: str) -> str:
     return f"{f'`{subject}` ' if subject else ''}{said or 'fails at capture'}{f' ({seen})' if seen else ''}"
 
 
-def _asides(spots: list[dict[str, Any]], shown: _Names) -> list[str]:
+def _asides(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
     notes = []
-    for each in spots:
+    for each in causes:
         if each.get("kind") == "note":
             path, line = shown.of(str(each.get("path", ""))), int(each.get("line") or 0)
             notes.append(f"{path}:{line}: {_message(each, _line(path, line))}" if path else str(each.get("said", "")))
@@ -377,10 +379,10 @@ def _asides(spots: list[dict[str, Any]], shown: _Names) -> list[str]:
 # Ends without a result ------------------------------------------------------------------------------------------------
 
 _ELSEWHERE = re.compile("^<|site-packages|dist-packages|/lib/python3|/cudagraph_skill/")  # frames that are not the user's
-_PAST_EAGER = {"eager", "sync", "capture", "replay"}  # where one of these rungs was reached, eager calls had come back
+_PAST_EAGER = {"eager", "sync", "capture", "replay"}  # where one of these steps was reached, eager calls had come back
 
 
-def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) -> dict[str, Any]:
+def _without_result(request: Request, steps: list[Step], ended: dict[str, Any]) -> dict[str, Any]:
     """Return a result for a run that ended early; the finished steps tell whether eager code or the graph is to blame."""
     how, detail = str(ended.get("how", "")), str(ended.get("detail", ""))
     if how == "memory":
@@ -393,10 +395,10 @@ def _without_result(request: Request, rungs: list[Rung], ended: dict[str, Any]) 
     }
     if how not in ends:
         return {"verdict": "lacking", "said": f"the run ended without a result ({detail or how or 'no reason given'})"}
-    came = [each.name for each in rungs if each.outcome == "ok"]
+    came = [each.name for each in steps if each.outcome == "ok"]
     after = f" (done: {', '.join(came)})" if came else ""
     longer = "; `--deadline` gives it longer" * (how == "deadline")
-    past_eager = any(each.name in _PAST_EAGER and each.outcome in ("ok", "differs") for each in rungs)
+    past_eager = any(each.name in _PAST_EAGER and each.outcome in ("ok", "differs") for each in steps)
     where = _stood(ended.get("stack") or (), _Names(request))
     return {"verdict": "capture_error" if past_eager else "error_in_eager", "said": f"{ends[how]}{after}{where}{longer}"}
 

@@ -1,4 +1,4 @@
-"""The rungs of the check, from two eager copies to the last replay: what each showed, and what that means.
+"""The steps of the check, from two eager copies to the last replay: what each showed, and what that means.
 
 An eager copy of the subject and a captured one make the same calls with equal seeds; they are built twice, so that they share
 nothing, or where that cannot be, one subject is put back to its start between the courses.
@@ -337,8 +337,8 @@ class Seen(NamedTuple):
     changing: dict[str, tuple[Any, Any]]
 
 
-def climb(source: Source, report: Any) -> Seen:
-    """Run the courses and report each rung.
+def run(source: Source, report: Any) -> Seen:
+    """Run the courses and report each step.
 
     Raises:
         Broken: eager raised.
@@ -347,7 +347,7 @@ def climb(source: Source, report: Any) -> Seen:
     start = time.monotonic()
     report.progress("building the callable")
     first, second = _pair(source)
-    report.rung(
+    report.step(
         "build", "ok", "two copies with equal seeds" if source.twins else f"one copy, put back each time: {source.why_not}",
         time.monotonic() - start,
     )  # fmt: skip
@@ -358,7 +358,7 @@ def climb(source: Source, report: Any) -> Seen:
     del first, second
     gc.collect()
     report.progress("capturing")
-    captured = graph_course(source.fresh(), warm_ups, rounds, report.rung)
+    captured = graph_course(source.fresh(), warm_ups, rounds, report.step)
     after = _lasting(eager, warm_ups)
     moved = set().union(*(each.moved for each in eager))
     changing = _changing(eager)
@@ -429,7 +429,7 @@ def _eager(
         if worst == 0
         else f"two copies differ by {worst:.1e}: not repeatable"
     )
-    report.rung("eager", "ok" if worst < SURE else "differs", said, time.monotonic() - start)
+    report.step("eager", "ok" if worst < SURE else "differs", said, time.monotonic() - start)
     return calls, rounds, spread
 
 

@@ -340,7 +340,7 @@ def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:
         "verdict": verdict,
         "said": said,
         "target": {"path": "", "line": 0, "name": request.get("target", "")},
-        "spots": [],
+        "causes": [],
         "graph": None,
         "rounds": None,
         "machine": {},

@@ -91,9 +91,9 @@ class Reports:
         """Report what is being done from now on."""
         self.send({"event": "progress", "said": said})
 
-    def rung(self, name: str, outcome: str, said: str = "", seconds: float = 0.0) -> None:
+    def step(self, name: str, outcome: str, said: str = "", seconds: float = 0.0) -> None:
         """Report a finished step: `outcome` is ok, failed, differs or skipped; `seconds` is its duration."""
-        self.send({"event": "rung", "name": name, "outcome": outcome, "said": said, "seconds": round(seconds, 4)})
+        self.send({"event": "step", "name": name, "outcome": outcome, "said": said, "seconds": round(seconds, 4)})
 
     def result(self, result: dict[str, Any]) -> None:
         """Report the result; the last one counts."""

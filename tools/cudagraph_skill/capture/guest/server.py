@@ -141,7 +141,7 @@ def _keep_on(place: _Place) -> None:
     unsafe = _unsafe_to_fork()
     if unsafe:
         arm(place.notes, place.end)
-        place.reports.rung("fork", "skipped", unsafe)
+        place.reports.step("fork", "skipped", unsafe)
         trial.run(request, prepared, place.reports)
         return
     _fork_trial(place, lambda: trial.run(request, prepared, place.reports))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cudagraph_skill.capture.guest import checks, load, stack, state, tensors, why_failed, why_wrong
-from cudagraph_skill.capture.guest.why_wrong import Spot
+from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.nodes import Nodes
@@ -57,14 +57,14 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
 
 
 def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR0911 - one return for each way to end
-    """Return the result for one source: verdict, spots, graph, rounds, machine, notes."""
+    """Return the result for one source: verdict, causes, graph, rounds, machine, notes."""
     request = source.request
     why = _unusable()
     if why:
         return _told("lacking", why, request)
     notes = _neighbours()
     try:
-        seen = checks.climb(source, report)
+        seen = checks.run(source, report)
     except load.Misuse as error:
         return _told("misuse", str(error), request)
     except load.Raised as error:
@@ -75,7 +75,7 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
             request,
             "capture_error",
             said,
-            [Spot("fails", "replay", None, said, error=why_failed.shown(error.error), first=True)],
+            [Cause("fails", "replay", None, said, error=why_failed.shown(error.error), first=True)],
             None,
             [],
         )
@@ -91,19 +91,19 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
 def _outcome(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, Any]:
     if seen.captured.error is not None:
         return _failed(source, seen, report)
-    _more_rungs(source, seen, report)
+    _later_steps(source, seen, report)
     empty = seen.captured.nodes is not None and not seen.captured.nodes.kinds
     wrong = bool(seen.wrong or seen.captured.stuck)
-    spots, notes = (_explained(source, seen, report)) if wrong else ([], [])
+    causes, notes = (_explained(source, seen, report)) if wrong else ([], [])
     said = _said(seen)
     if not wrong and seen.spread > checks.SURE:
-        spots = _restless(source, seen, report)
-        wrong = bool(spots)
+        causes = _restless(source, seen, report)
+        wrong = bool(causes)
         said = "captures, but freezes what changes from call to call in eager, which never repeats itself" if wrong else said
         notes.append("two eager copies with equal seeds differ, so only differences beyond that could be judged")
     if empty:
         notes.append("the graph is empty: nothing of the call runs on the GPU's capturing stream")
-    return _result(source.request, "silent_wrong" if wrong else "safe", said, spots, seen, notes)
+    return _result(source.request, "silent_wrong" if wrong else "safe", said, causes, seen, notes)
 
 
 def _said(seen: checks.Seen) -> str:
@@ -121,67 +121,67 @@ def _failed(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, An
     error = seen.captured.error
     assert error is not None
     cause = why_failed.innermost(seen.captured.inner or error)
-    report.rung("capture", "failed", why_failed.shown(cause))
+    report.step("capture", "failed", why_failed.shown(cause))
     if isinstance(cause, tensors.OUT_OF_MEMORY):
         return _told("lacking", _memory(cause), source.request)
-    spots, notes = why_failed.explain(source, seen, report)
-    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", spots, seen, notes)
+    causes, notes = why_failed.explain(source, seen, report)
+    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, seen, notes)
 
 
-def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[list[Spot], list[str]]:
-    """Return the spots of a wrong replay, and notes on what could not be found out."""
+def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[list[Cause], list[str]]:
+    """Return the causes of a wrong replay, and notes on what could not be found out."""
     report.progress("looking for the first operation that differs")
-    spots = [Spot("wrong", "argument-number", None, each) for each in list(dict.fromkeys(seen.captured.stuck))[:1]]
+    causes = [Cause("wrong", "argument-number", None, each) for each in list(dict.fromkeys(seen.captured.stuck))[:1]]
     if seen.wrong is None:
-        return spots, []
+        return causes, []
     start = time.monotonic()
     try:
         found = why_wrong.explain(source, seen)
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
-        report.rung("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
-        return spots, []
+        report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
+        return causes, []
     where = (
         f"first at line {found[0].place.line}"
         if found and found[0].place
         else "no operation differs: the state was replaced from Python"
     )
-    report.rung("diverge", "ok", where, time.monotonic() - start)
-    return spots + found, []
+    report.step("diverge", "ok", where, time.monotonic() - start)
+    return causes + found, []
 
 
-def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Spot]:
-    """Return the spots of what changes from call to call, where results cannot be compared."""
+def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Cause]:
+    """Return the causes of what changes from call to call, where results cannot be compared."""
     report.progress("recording what changes from call to call")
     start = time.monotonic()
     try:
         found = why_wrong.restless(source, seen)
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
-        report.rung("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
+        report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
         return []
-    report.rung(
+    report.step(
         "diverge", "differs" if found else "ok", "numbers and operations of several eager calls", time.monotonic() - start
     )
     return found
 
 
-# The rungs after the replays ------------------------------------------------------------------------------------------
+# The steps after the replays ------------------------------------------------------------------------------------------
 
 
-def _more_rungs(source: load.Source, seen: checks.Seen, report: Any) -> None:
+def _later_steps(source: load.Source, seen: checks.Seen, report: Any) -> None:
     """Report the checks after the replays, one line each: numbers, modes, random numbers, a second capture."""
     held, wrong = seen.captured, seen.wrong
     said = _nodes_said(held.nodes)
-    report.rung(
+    report.step(
         "nodes", "ok" if said else "skipped", said or "cuda.bindings is not there, or this torch keeps no graph to read"
     )
     off = wrong.calls if wrong else []
-    report.rung("same inputs", "differs" if 0 in off else "ok", "replay on the inputs of the capture")
+    report.step("same inputs", "differs" if 0 in off else "ok", "replay on the inputs of the capture")
     later = [each for each in off if each]
     many = len(held.calls) - 1
     said = f"{many} replays, freed memory overwritten before each" + f"; not eager's: {later}" * bool(later)
-    report.rung("new inputs", "differs" if later else "ok", said)
+    report.step("new inputs", "differs" if later else "ok", said)
     _again(source, seen, report)
-    report.rung("numbers", "differs" if held.stuck else "ok", _numbers_said(source, seen))
+    report.step("numbers", "differs" if held.stuck else "ok", _numbers_said(source, seen))
     _modes(source, report)
     _random(seen, report)
 
@@ -228,10 +228,10 @@ def _modes(source: load.Source, report: Any) -> None:
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
     minding = [each for each in modules if isinstance(each, kinds)]
     if not minding:
-        report.rung("modes", "ok", "no layer that train() and eval() change")
+        report.step("modes", "ok", "no layer that train() and eval() change")
         return
     mode = "train" if minding[0].training else "eval"
-    report.rung(
+    report.step(
         "modes",
         "ok",
         f"captured in {mode} mode with {len(minding)} layers that mind it: the other mode needs a graph of its own",
@@ -241,7 +241,7 @@ def _modes(source: load.Source, report: Any) -> None:
 def _random(seen: checks.Seen, report: Any) -> None:
     """Report whether two replays in a row on the same inputs draw different numbers."""
     if "cuda-random" not in seen.moved:
-        report.rung("random", "skipped", "the call draws no random numbers on the GPU")
+        report.step("random", "skipped", "the call draws no random numbers on the GPU")
         return
     graph = seen.captured.graph
     assert graph is not None
@@ -250,7 +250,7 @@ def _random(seen: checks.Seen, report: Any) -> None:
         graph.replay()
         torch.cuda.synchronize()
         marks.append(torch.cuda.get_rng_state())
-    report.rung("random", "differs" if torch.equal(*marks) else "ok", "the generator of the GPU moves on with each replay")
+    report.step("random", "differs" if torch.equal(*marks) else "ok", "the generator of the GPU moves on with each replay")
 
 
 def _again(source: load.Source, seen: checks.Seen, report: Any) -> None:
@@ -265,20 +265,20 @@ def _again(source: load.Source, seen: checks.Seen, report: Any) -> None:
         )
     except BaseException as error:  # noqa: BLE001 - of the user's code
         outcome, said = "failed", why_failed.shown(error)
-    report.rung("second capture", outcome, said, time.monotonic() - start)
+    report.step("second capture", outcome, said, time.monotonic() - start)
 
 
 # Results --------------------------------------------------------------------------------------------------------------
 
 
 def _result(
-    request: dict[str, Any], verdict: str, said: str, spots: list[Spot], seen: checks.Seen | None, notes: list[str]
+    request: dict[str, Any], verdict: str, said: str, causes: list[Cause], seen: checks.Seen | None, notes: list[str]
 ) -> dict[str, Any]:
     result: dict[str, Any] = {
         "verdict": verdict,
         "said": said,
         "target": request.get("found") or {"path": request.get("file", ""), "line": 0, "name": request.get("name", "")},
-        "spots": [_spot(each) for each in spots],
+        "causes": [_cause(each) for each in causes],
         "graph": None,
         "rounds": None,
         "machine": machine(),
@@ -300,19 +300,19 @@ def _result(
     return result
 
 
-def _spot(spot: Spot) -> dict[str, Any]:
-    place = spot.place or stack.Place("", 0, "")
+def _cause(cause: Cause) -> dict[str, Any]:
+    place = cause.place or stack.Place("", 0, "")
     return {
-        "kind": spot.kind,
-        "category": spot.category,
+        "kind": cause.kind,
+        "category": cause.category,
         "path": place.path,
         "line": place.line,
         "function": place.function,
-        "op": spot.op,
-        "error": spot.error,
-        "said": spot.said,
-        "via": list(spot.via),
-        "first": spot.first,
+        "op": cause.op,
+        "error": cause.error,
+        "said": cause.said,
+        "via": list(cause.via),
+        "first": cause.first,
     }
 
 
@@ -333,8 +333,8 @@ def raised(problem: load.Raised, request: dict[str, Any]) -> dict[str, Any]:
         said = f"{doing} is not possible: {error.msg} at line {error.lineno}"
     else:
         said = f"{doing} raised {why_failed.shown(error)}{where}"
-    spots = [Spot("note", "eager", place, "raises in eager", error=why_failed.shown(error))] if place else []
-    return _result(request, "error_in_eager", said, spots, None, [])
+    causes = [Cause("note", "eager", place, "raises in eager", error=why_failed.shown(error))] if place else []
+    return _result(request, "error_in_eager", said, causes, None, [])
 
 
 def _memory(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cudagraph_skill.capture.guest import checks, operations, stack
-from cudagraph_skill.capture.guest.why_wrong import Spot
+from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
 
 
-def first_spot(seen: Seen) -> Spot:
+def first_cause(seen: Seen) -> Cause:
     """Return where the capture failed, as far as the error itself shows."""
     surfaced = seen.captured.error
     assert surfaced is not None
@@ -46,31 +46,31 @@ def first_spot(seen: Seen) -> Spot:
     if seen.captured.inner is not None and not frames:
         frames = stack.of_traceback(seen.captured.inner.__traceback__)
     place = frames[-1] if frames and seen.captured.inner is not None else None
-    return Spot("fails", "capture", place, "fails at capture", "", shown(error), tuple(stack.via(frames)), first=True)
+    return Cause("fails", "capture", place, "fails at capture", "", shown(error), tuple(stack.via(frames)), first=True)
 
 
-def explain(source: Source, seen: Seen, report: Any) -> tuple[list[Spot], list[str]]:
+def explain(source: Source, seen: Seen, report: Any) -> tuple[list[Cause], list[str]]:
     """Return all lines that fail, that of the real capture first, and notes on what could not be found out."""
     notes: list[str] = []
-    spots = [first_spot(seen)]
-    if spots[0].place is None or "previous error" in spots[0].error:
+    causes = [first_cause(seen)]
+    if causes[0].place is None or "previous error" in causes[0].error:
         report.progress("watching a second capture for the line")
-        found = _tried(lambda: _watched(source, seen, spots[0]), notes, "watching the capture")
-        spots = [*found, *(each._replace(first=False) for each in spots if each.place is not None or not found)]
+        found = _tried(lambda: _watched(source, seen, causes[0]), notes, "watching the capture")
+        causes = [*found, *(each._replace(first=False) for each in causes if each.place is not None or not found)]
     report.progress("trying each operation under capture")
-    return _unique([*spots, *(_tried(lambda: _probed(source, seen), notes, "trying each operation") or [])]), notes
+    return _unique([*causes, *(_tried(lambda: _probed(source, seen), notes, "trying each operation") or [])]), notes
 
 
-def _tried(work: Any, notes: list[str], doing: str) -> list[Spot]:
+def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
     try:
-        found: list[Spot] = work()
+        found: list[Cause] = work()
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         notes.append(f"{doing} raised {shown(error)}")
         return []
     return found
 
 
-def _watched(source: Source, seen: Seen, spot: Spot) -> list[Spot]:
+def _watched(source: Source, seen: Seen, cause: Cause) -> list[Cause]:
     """Capture again and watch: the operation that broke it, another thread's error, or the last work on a stream that did not join."""
     found = source.fresh()
     checks.warm_up(found, seen.warm_ups)
@@ -88,21 +88,21 @@ def _watched(source: Source, seen: Seen, spot: Spot) -> list[Spot]:
         shot = checks.capture(found, seen.warm_ups, watched)
     watcher = seen_by[0]
     if watcher.broken is not None:
-        return [_at(watcher.broken, spot, "breaks the capture, and its error was swallowed")]
+        return [_at(watcher.broken, cause, "breaks the capture, and its error was swallowed")]
     if threads:
-        return [_at(threads[0], spot, "is on another thread, whose call breaks the capture")]
+        return [_at(threads[0], cause, "is on another thread, whose call breaks the capture")]
     if waits:
-        return [_at(waits[0], spot, "waits for the GPU, which a capture forbids")]
-    if "unjoined" in spot.error or "unjoined" in str(shot.error):
+        return [_at(waits[0], cause, "waits for the GPU, which a capture forbids")]
+    if "unjoined" in cause.error or "unjoined" in str(shot.error):
         left = [each for stream, each in watcher.others.items() if not any(waited == stream for _, waited in joined)]
-        return [_at(each, spot, "works on a stream that the capturing one does not wait for") for each in left[:1]]
-    return [_at(each, spot, "works on another stream than the capturing one") for each in list(watcher.others.values())[:1]]
+        return [_at(each, cause, "works on a stream that the capturing one does not wait for") for each in left[:1]]
+    return [_at(each, cause, "works on another stream than the capturing one") for each in list(watcher.others.values())[:1]]
 
 
-def _at(found: operations.Failure, spot: Spot, said: str) -> Spot:
+def _at(found: operations.Failure, cause: Cause, said: str) -> Cause:
     place = found.places[-1] if found.places else None
-    return spot._replace(
-        place=place, op=found.name, said=said, error=found.error or spot.error, via=tuple(stack.via(found.places))
+    return cause._replace(
+        place=place, op=found.name, said=said, error=found.error or cause.error, via=tuple(stack.via(found.places))
     )
 
 
@@ -124,7 +124,7 @@ def _threads() -> Iterator[list[operations.Failure]]:
         threading.excepthook = before
 
 
-def _probed(source: Source, seen: Seen) -> list[Spot]:
+def _probed(source: Source, seen: Seen) -> list[Cause]:
     """Capture each operation of one eager call alone; return those that fail."""
     found = source.fresh()
     checks.warm_up(found, seen.warm_ups)
@@ -138,20 +138,20 @@ def _probed(source: Source, seen: Seen) -> list[Spot]:
         checks.heal()
     waited = [each for each in waits if each.places]
     return [
-        Spot("fails", "capture", each.places[-1] if each.places else None, "fails at capture", each.name, each.error, tuple(stack.via(each.places)))
+        Cause("fails", "capture", each.places[-1] if each.places else None, "fails at capture", each.name, each.error, tuple(stack.via(each.places)))
         for each in (*prober.failures, *waited)
     ]  # fmt: skip
 
 
-def _unique(spots: list[Spot]) -> list[Spot]:
-    """Merge spots of the same line; an operation that only a later one knows is kept."""
-    found: dict[tuple[str, int], Spot] = {}
-    for spot in spots:
-        key = (spot.place.path, spot.place.line) if spot.place else ("", 0)
+def _unique(causes: list[Cause]) -> list[Cause]:
+    """Merge causes of the same line; an operation that only a later one knows is kept."""
+    found: dict[tuple[str, int], Cause] = {}
+    for cause in causes:
+        key = (cause.place.path, cause.place.line) if cause.place else ("", 0)
         if key not in found:
-            found[key] = spot
+            found[key] = cause
         elif not found[key].op:
-            found[key] = found[key]._replace(op=spot.op)
+            found[key] = found[key]._replace(op=cause.op)
     return list(found.values())
 
 

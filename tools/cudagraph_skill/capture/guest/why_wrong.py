@@ -23,7 +23,7 @@ _FAR = {torch.float64: 1e-7, torch.float32: 1e-4}  # relative; below it two resu
 _MOST = 12  # lines that are named
 
 
-class Spot(NamedTuple):
+class Cause(NamedTuple):
     """A line that explains a failure or a wrong replay; `kind` is fails, wrong or note, `first` marks where it begins."""
 
     kind: str
@@ -44,7 +44,7 @@ class Logs(NamedTuple):
     given: list[set[int]]
 
 
-def explain(source: Source, seen: Seen) -> list[Spot]:
+def explain(source: Source, seen: Seen) -> list[Cause]:
     """Return the lines behind a wrong replay, the first divergent one first; [] if the recordings do not show it."""
     assert seen.wrong is not None
     last = max(1, seen.wrong.calls[0])
@@ -52,10 +52,10 @@ def explain(source: Source, seen: Seen) -> list[Spot]:
     return _marked(_frozen(Logs(eager, _captured(source, seen.warm_ups, last), given), last, seen))
 
 
-def restless(source: Source, seen: Seen) -> list[Spot]:
+def restless(source: Source, seen: Seen) -> list[Cause]:
     """Return the lines whose numbers or operations change in every eager call, where eager never repeats itself."""
     eager, _ = _eager(source, seen.warm_ups, 3)
-    found: list[tuple[int, Spot]] = []
+    found: list[tuple[int, Cause]] = []
     for later in eager[1:]:
         found += _changes(eager[0], later, seen)
     return _marked(found)
@@ -98,17 +98,17 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
     return [each._replace(results=tuple(one.cpu() for one in each.results)) for each in recorder.log]
 
 
-def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Spot]]:
+def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Cause]]:
     """Return each line where the captured call differs from eager call `last`, with the number of its operation."""
     then, now, graph = logs.eager[0], logs.eager[last], logs.graph
-    found: list[tuple[int, Spot]] = []
+    found: list[tuple[int, Cause]] = []
     for number, (eager, held) in enumerate(zip(now, graph, strict=False)):
         if not _alike(eager, held):
             return [*_causes(found), (number, _branch(eager, held, seen))]
         earlier = then[number] if number < len(then) and _alike(then[number], eager) else None
-        spot = _one(eager, held, earlier, logs, last, seen)
-        if spot is not None:
-            found.append((number, spot))
+        cause = _one(eager, held, earlier, logs, last, seen)
+        if cause is not None:
+            found.append((number, cause))
     if len(now) != len(graph):
         longer = now if len(now) > len(graph) else graph
         end = min(len(now), len(graph))
@@ -122,14 +122,14 @@ def _alike(one: Operation, other: Operation) -> bool:
     return one.name == other.name and one.shapes == other.shapes and next(lines) == next(lines)
 
 
-def _causes(found: list[tuple[int, Spot]]) -> list[tuple[int, Spot]]:
-    """Return the spots that are causes, without operations that only show an effect."""
+def _causes(found: list[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
+    """Return the causes that are causes, without operations that only show an effect."""
     return [each for each in found if each[1].category != "value"]
 
 
-def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tuple[int, Spot]]:
+def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tuple[int, Cause]]:
     """Return the lines where a later eager call of the same copy uses another number or another operation."""
-    found: list[tuple[int, Spot]] = []
+    found: list[tuple[int, Cause]] = []
     for number, (eager, held) in enumerate(zip(now, then, strict=False)):
         if not _alike(eager, held):
             return [*found, (number, _branch(eager, held, seen))]
@@ -144,13 +144,13 @@ def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tu
 
 def _one(  # noqa: PLR0911 - one return for each way to be wrong
     eager: Operation, held: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen
-) -> Spot | None:
+) -> Cause | None:
     """Return how the replay of one operation differs from eager; None if it does not."""
     same = _same(eager, held)
     if not held.captured and not held.host and held.results and not same:
         place = deciding_line.first(held.stack, deciding_line.stream_block)
         said = "puts work on a stream that is not capturing: the graph does not have it"
-        return Spot("wrong", "stream-missing", place.place if place else held.place, said, held.name, via=_via(held.stack))
+        return Cause("wrong", "stream-missing", place.place if place else held.place, said, held.name, via=_via(held.stack))
     pairs = _other_numbers(eager, held)
     if eager.host and held.host:
         return _on_cpu(eager, held) if pairs or not same else None
@@ -164,8 +164,8 @@ def _one(  # noqa: PLR0911 - one return for each way to be wrong
     said = f"is the first operation whose result is not eager's ({_short(eager.name)})"
     if any(word in eager.name for word in (*_RANDOM, "dropout")):
         said = f"draws other numbers than eager ({_short(eager.name)}): its generator was set within the call, or the draw was made before"
-        return Spot("wrong", "rng-reset", eager.place, said, eager.name, via=_via(eager.stack))
-    return Spot("wrong", "value", eager.place, said, eager.name, via=_via(eager.stack))
+        return Cause("wrong", "rng-reset", eager.place, said, eager.name, via=_via(eager.stack))
+    return Cause("wrong", "value", eager.place, said, eager.name, via=_via(eager.stack))
 
 
 def _same(one: Operation, other: Operation) -> bool:
@@ -198,11 +198,11 @@ def _nan(value: Any) -> bool:
 _RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "multinomial", "geometric", "cauchy")
 
 
-def _on_cpu(eager: Operation, held: Operation) -> Spot:
+def _on_cpu(eager: Operation, held: Operation) -> Cause:
     random = any(word in eager.name for word in _RANDOM)
     said = "draws on the CPU" if random else "works on the CPU"
     said += f", once at capture: every replay goes on with that result ({_short(held.name)})"
-    return Spot("wrong", "cpu-torch-random" if random else "cpu-work", eager.place, said, eager.name, via=_via(eager.stack))
+    return Cause("wrong", "cpu-torch-random" if random else "cpu-work", eager.place, said, eager.name, via=_via(eager.stack))
 
 
 def _changing(seen: Seen) -> dict[str, str]:
@@ -215,7 +215,7 @@ def _changing(seen: Seen) -> dict[str, str]:
     return found
 
 
-def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Spot:
+def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Cause:
     """Describe a number that became part of the graph."""
     names = _changing(seen)
     frame = deciding_line.first(eager.stack, lambda each: deciding_line.reading(each, names)) or deciding_line.first(
@@ -228,10 +228,10 @@ def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Spot:
         f"makes a number{which} part of the graph: {_short(eager.name)} gets {was} in every replay, eager passes {now} by now"
     )
     place = frame.place if frame else eager.place
-    return Spot("wrong", _drawn(frame, seen) or "python-number", place, said, eager.name, via=_via(eager.stack))
+    return Cause("wrong", _drawn(frame, seen) or "python-number", place, said, eager.name, via=_via(eager.stack))
 
 
-def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen) -> Spot | None:
+def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen) -> Cause | None:
     """Describe an input from outside the call that is a different tensor than at capture; None if there is none."""
     if earlier is None:
         return None
@@ -243,7 +243,7 @@ def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int,
             return _choice(eager, earlier, seen)
         bound = deciding_line.first(maker.stack, deciding_line.binding)
         said = "binds a new tensor in each call, but the graph goes on with the one that was bound at capture"
-        return Spot("wrong", "rebinding", bound.place if bound else maker.place, said, maker.name, via=_via(maker.stack))
+        return Cause("wrong", "rebinding", bound.place if bound else maker.place, said, maker.name, via=_via(maker.stack))
     return None
 
 
@@ -252,12 +252,12 @@ def _maker(address: int, log: list[Operation]) -> Operation | None:
     return next((each for each in log if address and address in each.outputs), None)
 
 
-def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Spot:
+def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Cause:
     """Describe a choice among tensors, layers or entries that Python made."""
     frame = _parting(eager.stack, earlier.stack)
     decides = _decider(frame, seen) if frame else None
     said = "chooses among tensors in Python: every replay uses those chosen at capture"
-    return Spot(
+    return Cause(
         "wrong",
         _drawn(decides, seen) or "frozen-branch",
         decides.place if decides else eager.place,
@@ -288,28 +288,28 @@ def _decider(frame: Frame, seen: Seen) -> Frame:
     return frame._replace(line=line)
 
 
-def _branch(eager: Operation, held: Operation, seen: Seen) -> Spot:
+def _branch(eager: Operation, held: Operation, seen: Seen) -> Cause:
     """Describe where eager takes another branch than the captured call."""
     if held.optimizer != eager.optimizer or (held.optimizer and "zero" in held.name):
         said = "made its state within the capture, so each replay makes it anew: step once before the capture"
-        return Spot("wrong", "optimizer-state", held.place or eager.place, said, held.name, via=_via(held.stack))
+        return Cause("wrong", "optimizer-state", held.place or eager.place, said, held.name, via=_via(held.stack))
     decides = _decision(eager.stack, held.stack, seen)
     at = f" of line {held.place.line}" if held.place else ""
     said = f"decides what runs: the graph holds {_short(held.name)}{at} for ever, eager by now does {_short(eager.name)}"
     place = decides.place if decides else (eager.place or held.place)
-    return Spot("wrong", _drawn(decides, seen) or "frozen-branch", place, said, eager.name, via=_via(eager.stack))
+    return Cause("wrong", _drawn(decides, seen) or "frozen-branch", place, said, eager.name, via=_via(eager.stack))
 
 
-def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, seen: Seen) -> Spot:
+def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, seen: Seen) -> Cause:
     """Describe the first operation of the side that goes on where the other has ended."""
     if extra.optimizer:
         said = "does other work than at capture: its state was made there"
-        return Spot("wrong", "optimizer-state", extra.place, said, extra.name, via=_via(extra.stack))
+        return Cause("wrong", "optimizer-state", extra.place, said, extra.name, via=_via(extra.stack))
     decides = _decision(extra.stack, before[0].stack if before else (), seen)
     who = "eager by now does more than was captured" if eager_has_more else "the graph repeats what eager did only then"
     place = decides.place if decides else extra.place
     said = f"decides what runs: {who} ({_short(extra.name)})"
-    return Spot("wrong", _drawn(decides, seen) or "frozen-branch", place, said, extra.name, via=_via(extra.stack))
+    return Cause("wrong", _drawn(decides, seen) or "frozen-branch", place, said, extra.name, via=_via(extra.stack))
 
 
 def _decision(one: tuple[Frame, ...], other: tuple[Frame, ...], seen: Seen) -> Frame | None:
@@ -358,10 +358,10 @@ def _short(name: str) -> str:
     return name.removeprefix("aten.").partition(".")[0]
 
 
-def _marked(found: list[tuple[int, Spot]]) -> list[Spot]:
+def _marked(found: list[tuple[int, Cause]]) -> list[Cause]:
     """Return each line once, in the order of the operations, the first one marked."""
-    unique: dict[Place | None, Spot] = {}
-    for _, spot in sorted(found, key=lambda each: each[0]):
-        unique.setdefault(spot.place, spot)
-    spots = list(unique.values())[:_MOST]
-    return [each._replace(first=number == 0) for number, each in enumerate(spots)]
+    unique: dict[Place | None, Cause] = {}
+    for _, cause in sorted(found, key=lambda each: each[0]):
+        unique.setdefault(cause.place, cause)
+    causes = list(unique.values())[:_MOST]
+    return [each._replace(first=number == 0) for number, each in enumerate(causes)]
