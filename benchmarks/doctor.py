@@ -162,16 +162,16 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
     start = time.monotonic()
     row: dict[str, Any] = {"set": program.set, "id": program.id, "digest": program.digest}
     try:
-        found = next(session.examine([request], guests, session.Listener(lambda _: None)))
+        result = next(session.examine([request], guests, session.Listener(lambda _: None)))
     except SkillError as error:
         return {**row, "verdict": "misuse", "said": str(error)}
     return {
         **row,
-        "verdict": examination.verdict,
-        "lines": [[item.line, item.id, item.observed] for item in examination.findings],
+        "verdict": result.verdict,
+        "lines": [[item.line, item.id, item.observed] for item in result.findings],
         "seconds": round(time.monotonic() - start, 2),
-        "rungs": round(sum(each.seconds for each in found.steps), 2),
-        "said": found.said.replace(str(ROOT), "")[:160],
+        "rungs": round(sum(step.seconds for step in result.steps), 2),
+        "said": result.said.replace(str(ROOT), "")[:160],
     }
 
 

@@ -171,8 +171,8 @@ class Captures:
             warmup=warmup,
             deadline=deadline,
         )
-        found = next(session.examine([request], self._guests, session.Listener(say.say, stop.is_set)), None)
-        if found is None:
+        result = next(session.examine([request], self._guests, session.Listener(say.say, stop.is_set)), None)
+        if result is None:
             raise SkillError("the capture was cancelled")
         return result
 

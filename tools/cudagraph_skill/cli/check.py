@@ -169,10 +169,10 @@ def _capture(args: argparse.Namespace, form: str) -> int:
     reader = output.Reader(next_step.steps(args), cache(lines_of), colour())
     results = []
     with Progress() as progress, session.Guests() as guests:
-        for each in session.examine(requests, guests, session.Listener(progress.say, forward=echo)):
-            if each.verdict == "misuse" and len(requests) == 1:
-                raise SkillError(each.said)
-            found.append(each)
+        for result in session.examine(requests, guests, session.Listener(progress.say, forward=echo)):
+            if result.verdict == "misuse" and len(requests) == 1:
+                raise SkillError(result.said)
+            results.append(result)
             if form in ("full", "concise", "github"):
                 gap = "\n" if form == "full" and len(results) > 1 else ""
                 print(gap + examinations.text(result, form, reader), flush=True)
