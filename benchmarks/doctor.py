@@ -176,7 +176,7 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
 
 
 def _timed() -> dict[str, Any]:
-    """Return seconds, alone: torch and CUDA in a bare process, the first verdict, and one more in the same zygote.
+    """Return seconds, alone: torch and CUDA in a bare process, the first verdict, and one more in the same guest.
 
     `beyond_rungs` is what of `one_more` is no rung: the fork, the import of the module, CUDA's start, the static check.
     """

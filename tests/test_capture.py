@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import cli
-from cudagraph_skill.capture import hazard_of, host, interpreter, options, session
-from cudagraph_skill.capture import output as examinations
+from cudagraph_skill.capture import hazard_of, host, interpreter, options, output, session
 from cudagraph_skill.capture.host import Ended
 from cudagraph_skill.capture.session import Guests, Listener, Request
-from cudagraph_skill.check import output
 from cudagraph_skill.check.hazards import table
 from cudagraph_skill.check.input.source import lines_of
+from cudagraph_skill.check.output import FORMS, Reader
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import Steps
 
@@ -57,7 +56,7 @@ STEPS = Steps(
     explain=lambda name: f"skill explain {name}",
     check=lambda target: f"skill check {target}",
 )
-READER = output.Reader(STEPS, lines_of)
+READER = Reader(STEPS, lines_of)
 REQUEST = Request("train.py:Trainer.step", "/usr/bin/python3", ".")
 DONE = {"how": "done", "detail": "", "stack": [], "left_behind": 0}
 RUN_STEPS = [
@@ -287,8 +286,8 @@ def test_a_run_that_was_ended_says_how_and_where(ended: dict[str, Any], steps: l
     assert found.verdict == verdict
     assert re.search(says, found.said)
     assert found.target.name == "Trainer.step"
-    for form in output.FORMS:
-        assert examinations.written([found], form, READER)
+    for form in FORMS:
+        assert output.written([found], form, READER)
 
 
 def test_an_end_after_the_result_is_a_note() -> None:
@@ -304,9 +303,7 @@ def test_an_end_after_the_result_is_a_note() -> None:
 
 
 def test_full_is_the_verdict_the_findings_the_ladder_the_machine_and_a_command() -> None:
-    text = examinations.written(
-        [_examined(_wrong(notes=["others hold 3 GiB"]), output="a\n" * 9 + "\x1b[2J\n")], "full", READER
-    )
+    text = output.written([_examined(_wrong(notes=["others hold 3 GiB"]), output="a\n" * 9 + "\x1b[2J\n")], "full", READER)
     lines = text.split("\n")
     assert lines[0] == "silently wrong: Trainer.step: captures, but from replay 2 of 7 on it is not eager's"
     assert lines[2].startswith("train.py:9:")
@@ -325,7 +322,7 @@ def test_full_is_the_verdict_the_findings_the_ladder_the_machine_and_a_command()
 def test_what_comes_from_the_source_alone_says_so() -> None:
     result = _failed()
     result["causes"] = result["causes"][1:]
-    heads = examinations.written([_examined(result)], "concise", READER).split("\n")
+    heads = output.written([_examined(result)], "concise", READER).split("\n")
     assert "read in the source, not reached by this run" not in heads[0]
     assert heads[1].endswith("(read in the source, not reached by this run)")
 
@@ -334,16 +331,16 @@ def test_safe_is_short_shows_no_output_and_goes_on_to_measuring() -> None:
     found = _examined(
         _result("safe", "captures, and 7 replays equal eager", rounds={"replayed": 7, "wrong": []}), output="noise"
     )
-    text = examinations.written([found], "full", READER)
+    text = output.written([found], "full", READER)
     assert text.startswith("safe: Trainer.step: captures, and 7 replays equal eager\n")
     assert "noise" not in text
     assert "replays:" not in text
     assert "unconfirmed: the source suggests " in text
     assert "train.py:10 CG201" in text
-    assert text.endswith(f"next: skill read {examinations.MEASURE}")
+    assert text.endswith(f"next: skill read {output.MEASURE}")
 
 
-@pytest.mark.parametrize("ref", [examinations.MEASURE, examinations.BISECT])
+@pytest.mark.parametrize("ref", [output.MEASURE, output.BISECT])
 def test_the_sections_that_are_named_stand(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["read", ref]) == 0
     assert "eager" in capsys.readouterr()[0]
@@ -353,15 +350,15 @@ def test_a_wrong_replay_without_a_cause_claims_none() -> None:
     cause = _cause(12, "wrong", category="value", said="is the first operation whose result is not eager's (div)")
     (first, *_), found = _examined(_result("silent_wrong", "", cause)).findings, _examined(_result("silent_wrong", "", cause))
     assert first.id == hazard_of.UNEXPLAINED
-    text = examinations.written([found], "full", READER)
+    text = output.written([found], "full", READER)
     assert f"{hazard_of.UNEXPLAINED} warning `return picked.sum() / scale` is the first operation" in text
     assert table()[hazard_of.UNEXPLAINED].why not in text
-    assert text.endswith(f"next: skill read {examinations.BISECT}")
-    assert json.loads(examinations.written([found], "json", READER))["findings"][0]["severity"] == "warning"
+    assert text.endswith(f"next: skill read {output.BISECT}")
+    assert json.loads(output.written([found], "json", READER))["findings"][0]["severity"] == "warning"
 
 
 def test_json_has_the_findings_of_the_static_check_and_whether_they_were_seen() -> None:
-    data = json.loads(examinations.written([_examined(_failed())], "json", READER))
+    data = json.loads(output.written([_examined(_failed())], "json", READER))
     assert list(data) == [
         "verdict", "summary", "target", "findings", "unconfirmed", "ladder", "graph", "rounds", "machine", "notes", "next",
     ]  # fmt: skip
@@ -371,15 +368,15 @@ def test_json_has_the_findings_of_the_static_check_and_whether_they_were_seen() 
     assert {"path", "line", "column", "name", "message", "fix", "via"} <= set(first)
     assert data["ladder"] == RUN_STEPS
     assert data["next"] == "skill explain CG201"
-    several = json.loads(examinations.written([_examined(_failed()), _examined(_result("safe"))], "json", READER))
+    several = json.loads(output.written([_examined(_failed()), _examined(_result("safe"))], "json", READER))
     assert [each["verdict"] for each in several["examinations"]] == ["capture_error", "safe"]
 
 
 def test_github_and_sarif_carry_the_findings() -> None:
     found = [_examined(_failed()), _examined(_result("error_in_eager", "raised"))]
-    annotations = examinations.written(found, "github", READER).split("\n")
+    annotations = output.written(found, "github", READER).split("\n")
     assert annotations[0].startswith("::error file=train.py,line=10,col=17,title=CG201 device-value-read::")
-    (run,) = json.loads(examinations.written(found, "sarif", READER))["runs"]
+    (run,) = json.loads(output.written(found, "sarif", READER))["runs"]
     assert [each["ruleId"] for each in run["results"]][:2] == ["CG201", "CG210"]
     assert run["invocations"][0]["executionSuccessful"] is False
     assert any("raised" in each["message"]["text"] for each in run["invocations"][0]["toolExecutionNotifications"])
@@ -400,12 +397,12 @@ def test_github_and_sarif_carry_the_findings() -> None:
     ],
 )
 def test_exit_codes(verdicts: list[str], code: int) -> None:
-    assert examinations.exit_code([_examined(_result(each)) for each in verdicts]) == code
+    assert output.exit_code([_examined(_result(each)) for each in verdicts]) == code
 
 
 def test_an_error_in_eager_ends_with_the_command_that_shows_it() -> None:
     found = _examined(_result("error_in_eager", "raised"))
-    assert examinations.written([found], "full", READER).endswith("next: /usr/bin/python3 train.py")
+    assert output.written([found], "full", READER).endswith("next: /usr/bin/python3 train.py")
     Path("net.py").write_text("def make(device): pass\ndef step(x): pass\ndef data(): pass\n")
     made = 'from net import make; made = make("cuda"); made["fn"](*made["inputs"]())'
     for request, code in (

@@ -16,8 +16,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import state
-from cudagraph_skill.capture.guest import tensors as values
+from cudagraph_skill.capture.guest import state, tensors
 from user_files import imported
 
 if TYPE_CHECKING:
@@ -134,13 +133,13 @@ def saved(function: Any) -> state.Snapshot:
 def test_a_method_reaches_all_that_its_object_holds(train: Any) -> None:
     trainer = train.Trainer()
     trainer.step(torch.ones(4, 3))
-    tensors = state.tensors(roots(trainer.step))
-    held = {id(each) for each in tensors.values()}
+    by_path = state.tensors(roots(trainer.step))
+    held = {id(each) for each in by_path.values()}
     entries = [each for entry in trainer.optimizer.state.values() for each in entry.values()]
     wanted = [*trainer.net.parameters(), *trainer.net.buffers(), *entries, *trainer.ema.values(), trainer.mean, train.CACHE]
     assert {id(each) for each in wanted} <= held
-    assert tensors[".net.1.running_mean"] is trainer.net[1].running_mean
-    assert tensors[".net.0.weight"] is trainer.net[0].weight
+    assert by_path[".net.1.running_mean"] is trainer.net[1].running_mean
+    assert by_path[".net.0.weight"] is trainer.net[0].weight
 
 
 def test_gradients_are_found_at_their_parameters(train: Any) -> None:
@@ -271,8 +270,8 @@ def test_a_lazy_module_has_no_tensors_yet(tmp_path: Path) -> None:
 
 def picture(trainer: Any, train: Any) -> tuple[Any, Any, Any]:
     """Return the bits of the numbers and tensors that are reached."""
-    tensors = {path: values.kept(each) for path, each in state.tensors(roots(trainer.step)).items()}
-    return state.scalars(roots(trainer.step)), tensors, train.HISTORY["losses"][:]
+    by_path = {path: tensors.kept(each) for path, each in state.tensors(roots(trainer.step)).items()}
+    return state.scalars(roots(trainer.step)), by_path, train.HISTORY["losses"][:]
 
 
 def test_a_second_run_after_a_restore_is_the_first_one_to_the_bit(train: Any) -> None:
@@ -289,10 +288,10 @@ def test_a_second_run_after_a_restore_is_the_first_one_to_the_bit(train: Any) ->
         assert again[0] == before[0]
         assert again[2] == before[2]
         assert set(again[1]) == set(before[1])
-        assert not any(values.differences(before[1], again[1]).values())
+        assert not any(tensors.differences(before[1], again[1]).values())
     assert all(torch.equal(a, b) for run in runs[1:] for a, b in zip(runs[0], run, strict=True))
     assert after[0][0] == after[1][0] == after[2][0]
-    assert not any(values.differences(after[0][1], after[2][1]).values())
+    assert not any(tensors.differences(after[0][1], after[2][1]).values())
 
 
 def test_objects_are_the_same_after_a_restore(train: Any) -> None:
@@ -417,11 +416,11 @@ ODD = {
 def test_an_odd_tensor_is_put_back_as_well(kind: str) -> None:
     tensor = ODD[kind]()
     snapshot = state.Snapshot([("t", tensor)], 1 << 30)
-    wanted = values.kept(tensor) if not tensor.is_meta else None
+    wanted = tensors.kept(tensor) if not tensor.is_meta else None
     if kind in {"view", "bf16", "sparse", "conjugate"}:
         tensor.mul_(3)
     snapshot.restore()
-    assert wanted is None or values.difference(wanted, values.kept(tensor)) == 0
+    assert wanted is None or tensors.difference(wanted, tensors.kept(tensor)) == 0
 
 
 def test_storage_that_was_transposed_in_place_of_the_data_comes_back() -> None:

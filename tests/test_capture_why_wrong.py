@@ -110,9 +110,9 @@ def test_a_result_that_changes_later_was_sampled_before() -> None:
 def test_recording_does_not_import_dynamo() -> None:
     code = (
         "import sys, torch\n"
-        "from cudagraph_skill.capture.guest import operations as watch\n"
-        "with watch.Recorder() as one:\n    torch.ones(2) + 1\n"
-        "assert one.log\n"
+        "from cudagraph_skill.capture.guest import operations\n"
+        "with operations.Recorder() as recorder:\n    torch.ones(2) + 1\n"
+        "assert recorder.log\n"
         "assert 'torch._dynamo' not in sys.modules"
     )
     env = {**os.environ, "PYTHONPATH": str(Path(cudagraph_skill.__file__).parent.parent)}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GPU = Path(host.__file__).parent / "guest"
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="the zygote imports torch; CI has it, see conftest.py")
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="the guest imports torch; CI has it, see conftest.py")
 
 
 class Trials:
@@ -41,13 +41,13 @@ class Trials:
         self.number += 1
         name = f"trial_{self.number}"
         write(self.folder / f"{name}.py", run, prepare)
-        ended = self.guest.ask({"trial": name}, deadline, **options)
+        ended = self.guest.ask({"runner": name}, deadline, **options)
         assert descendants(self.pid) == set()
         return ended
 
     @property
     def pid(self) -> int:
-        """Return the pid of the zygote."""
+        """Return the pid of the process that forks for each request."""
         return self.guest._tree._process.pid
 
     def line(self, text: str) -> int:
@@ -70,7 +70,7 @@ def write(path: Path, run: str, prepare: str = "pass") -> None:
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
     if find_spec("torch") is None:
-        pytest.skip("the zygote imports torch; CI has it, see conftest.py")
+        pytest.skip("the first process of the guest imports torch; CI has it, see conftest.py")
     made = Trials(tmp_path_factory.mktemp("trials"))
     yield made
     made.guest.close()
@@ -132,7 +132,7 @@ def test_two_requests_share_the_imported_torch_and_nothing_else(trials: Trials) 
     os.environ['LEFT'] = '1'
     os.chdir('/')
     """
-    first, second = (trials.ask(run, "os.environ['LEFT'] = request['trial']") for _ in range(2))
+    first, second = (trials.ask(run, "os.environ['LEFT'] = request['runner']") for _ in range(2))
     assert first.result == {"torch": True, "left": f"trial_{trials.number - 1}", "folder": str(trials.folder)}
     assert second.result == {"torch": True, "left": f"trial_{trials.number}", "folder": str(trials.folder)}
 
@@ -420,7 +420,7 @@ def test_nothing_is_left_when_the_host_is_killed_or_closes(tmp_path: Path) -> No
         environment = {{"CUDAGRAPH_SKILL_NO_GPU_NEEDED": "1", "PYTHONPATH": {str(tmp_path)!r}}}
         with Guest({sys.executable!r}, {str(tmp_path)!r}, environment) as guest:
             print(guest._tree._process.pid, flush=True)
-            guest.ask({{"trial": "hangs"}}, 99)
+            guest.ask({{"runner": "hangs"}}, 99)
         """
     for number in signal.SIGKILL, signal.SIGTERM, signal.SIGINT:
         environment = {**os.environ, "PYTHONPATH": str(GPU.parents[2])}
@@ -428,10 +428,10 @@ def test_nothing_is_left_when_the_host_is_killed_or_closes(tmp_path: Path) -> No
             [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
         assert started.stdout is not None
-        zygote = int(started.stdout.readline())
+        parent = int(started.stdout.readline())
         while not (tmp_path / "pids").exists():
             time.sleep(0.01)
-        pids = [zygote, *map(int, (tmp_path / "pids").read_text().split())]
+        pids = [parent, *map(int, (tmp_path / "pids").read_text().split())]
         assert all(map(alive, pids))
         started.send_signal(number)
         assert until_gone(pids[1:], 2) == []
@@ -455,10 +455,10 @@ def test_closing_twice_is_safe_and_asking_after_it_is_told(tmp_path: Path) -> No
 def test_a_guest_that_dies_is_told_once_and_asked_no_more(tmp_path: Path) -> None:
     trials = Trials(tmp_path)
     write(tmp_path / "kills.py", f"os.kill({trials.pid}, signal.SIGKILL)\ntime.sleep(99)")
-    ended = trials.guest.ask({"trial": "kills"}, 9)
+    ended = trials.guest.ask({"runner": "kills"}, 9)
     assert ended.ended == {"how": "exit", "detail": "SIGKILL", "stack": [], "left_behind": 0}
     with pytest.raises(SkillError, match="start another"):
-        trials.guest.ask({"trial": "kills"}, 9)
+        trials.guest.ask({"runner": "kills"}, 9)
     trials.guest.close()
 
 
@@ -469,7 +469,7 @@ def test_output_is_forwarded_as_it_comes(tmp_path: Path) -> None:
     seen: list[Any] = []
     environment = {"CUDAGRAPH_SKILL_NO_GPU_NEEDED": "1", "PYTHONPATH": str(tmp_path), "PYTHONUNBUFFERED": ""}
     with Guest(sys.executable, str(tmp_path), environment, seen.append) as guest:
-        guest.ask({"trial": "prints"}, 9)
+        guest.ask({"runner": "prints"}, 9)
     assert seen[-2:] == [b"one\n", b"two\n"]  # torch may have warned before
 
 
@@ -585,7 +585,7 @@ def program(folder: Path, body: str, deadline: float = 20, **options: Any) -> En
         ["train.py", "--lr", "1"],
         str(folder),
         deadline=deadline,
-        request={"trial": "watcher"},
+        request={"runner": "watcher"},
         environment={"PYTHONPATH": str(folder)},
         **options,
     )

@@ -161,12 +161,12 @@ def _stamps(args: argparse.Namespace) -> dict[str, int]:
 def _capture(args: argparse.Namespace, form: str) -> int:
     """Capture on the GPU, with progress on stderr."""
     from cudagraph_skill.capture import options, session
-    from cudagraph_skill.capture import output as examinations
-    from cudagraph_skill.check import output
+    from cudagraph_skill.capture.output import exit_code, text, written
     from cudagraph_skill.check.input.source import lines_of
+    from cudagraph_skill.check.output import Reader
 
     requests = options.requests(args, args.program)
-    reader = output.Reader(next_step.steps(args), cache(lines_of), colour())
+    reader = Reader(next_step.steps(args), cache(lines_of), colour())
     results = []
     with Progress() as progress, session.Guests() as guests:
         for result in session.examine(requests, guests, session.Listener(progress.say, forward=echo)):
@@ -175,10 +175,10 @@ def _capture(args: argparse.Namespace, form: str) -> int:
             results.append(result)
             if form in ("full", "concise", "github"):
                 gap = "\n" if form == "full" and len(results) > 1 else ""
-                print(gap + examinations.text(result, form, reader), flush=True)
+                print(gap + text(result, form, reader), flush=True)
     if form in ("json", "sarif"):
-        print(examinations.written(results, form, reader))
-    return examinations.exit_code(results)
+        print(written(results, form, reader))
+    return exit_code(results)
 
 
 def _pasted(args: argparse.Namespace) -> bytes | None:

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from cudagraph_skill.check.input.targets import at_line, drives_graph
 from cudagraph_skill.corpus import terms
-from cudagraph_skill.diagnosis import log as logs
 from cudagraph_skill.diagnosis.entries import REACH, Cause, Entry, Phrase, Table
+from cudagraph_skill.diagnosis.log import Frame, Log, read
 from cudagraph_skill.diagnosis.result import Diagnosis, Verdict
 from cudagraph_skill.text import printable
 
@@ -100,7 +100,7 @@ class Evidence(NamedTuple):
 class Haystack:
     """The log as one text without case, in which phrases are looked up; lines are joined, since terminals wrap messages."""
 
-    def __init__(self, log: logs.Log) -> None:
+    def __init__(self, log: Log) -> None:
         parts: list[str] = []
         self._starts: list[int] = []
         self._lines = log.lines
@@ -164,7 +164,7 @@ def _quote(text: str, column: int) -> str:
 class Case(NamedTuple):
     """All that was found in one log: matched entries with their points, and each cause's evidence and total."""
 
-    log: logs.Log
+    log: Log
     entries: dict[str, Matched]
     evidence: dict[str, list[Evidence]]
     totals: dict[str, float]
@@ -172,7 +172,7 @@ class Case(NamedTuple):
 
 def diagnose(text: str, index: Table) -> Verdict:
     """Return the causes that a pasted log speaks for, best first; none where it shows no CUDA-graph problem."""
-    log = logs.read(text)
+    log = read(text)
     hay = Haystack(log)
     here = _is_ours(hay.text)
     evidence: dict[str, list[Evidence]] = {slug: [] for slug in index.causes}
@@ -200,7 +200,7 @@ def _is_ours(text: str) -> bool:
     return beside and not _has(text, _ELSEWHERE) and not terms.strangers(text[:_PROSE])
 
 
-def _suffices(log: logs.Log, evidence: dict[str, list[Evidence]]) -> bool:
+def _suffices(log: Log, evidence: dict[str, list[Evidence]]) -> bool:
     """Tell whether a log that names no error of ours is about one: a traceback of something else is not, by its words alone."""
     return not log.raised or any(piece.points >= _TELLING for pieces in evidence.values() for piece in pieces)
 
@@ -244,7 +244,7 @@ def _total(evidence: list[Evidence]) -> float:
     return sum(points * _FADING**place for place, points in enumerate(speaking)) + against
 
 
-def _likeness(log: logs.Log, index: Table) -> dict[str, float]:
+def _likeness(log: Log, index: Table) -> dict[str, float]:
     """Return how much likelier each cause makes the log's words than all causes together do, in points (naive Bayes)."""
     prose = "\n".join(line.text for line in log.lines if "File " not in line.text[:12])
     spoken = index.known.intersection(terms.words(prose[:_PROSE]))
@@ -289,13 +289,13 @@ def _speaking(case: Case, slug: str) -> list[Evidence]:
     return sorted((piece for piece in case.evidence[slug] if piece.points > 0), key=lambda piece: -piece.points)
 
 
-def _frame(case: Case, slug: str) -> logs.Frame | None:
+def _frame(case: Case, slug: str) -> Frame | None:
     """Return the user's frame that belongs to the strongest evidence of a cause."""
     speaking = _speaking(case, slug)
     return case.log.own_frame(speaking[0].hit.place + 1 if speaking else None) or case.log.warned()
 
 
-def _where(frame: logs.Frame) -> str:
+def _where(frame: Frame) -> str:
     path = frame.path if _PATH.fullmatch(frame.path) else _quote(frame.path, 0)
     return f"{path}:{frame.line}" + (f" in {frame.function}" if frame.function else "")
 
@@ -332,7 +332,7 @@ def _share(rank: int) -> float:
     return _RANKS[min(rank, len(_RANKS) - 1)]
 
 
-def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
+def _filled(command: str, log: Log, frame: Frame | None) -> str:
     """Return a command with the user's own file in it, where the log names one: the script to run, or the code to look through.
 
     A log may come from anywhere, so what is run must be named relative to this folder or lie in it.
@@ -345,7 +345,7 @@ def _filled(command: str, log: logs.Log, frame: logs.Frame | None) -> str:
     return _FILE.sub(path, command) if _PATH.fullmatch(path) else command
 
 
-def _target(log: logs.Log, frame: logs.Frame | None, cause: Cause) -> str:
+def _target(log: Log, frame: Frame | None, cause: Cause) -> str:
     """Return what the static check can read of a frame, "" where there is none that may be named in a command.
 
     What goes wrong at replay is noticed outside of the captured code: then it is the file, which says what it captures.

@@ -257,10 +257,9 @@ class Watch:
         if self.done:
             return
         if error is not None and not isinstance(error, SystemExit):
-            from cudagraph_skill.capture.guest import load
-            from cudagraph_skill.capture.guest import verdict as trial
+            from cudagraph_skill.capture.guest import load, verdict
 
-            self._report.result(trial.raised(load.Raised("the program", error), self._request))
+            self._report.result(verdict.raised(load.Raised("the program", error), self._request))
             return
         if self._calls:
             self._check()
@@ -270,8 +269,7 @@ class Watch:
         self._report.result(_told("misuse", f"the program ended, and {self._request['target']} {many}: {hint}", self._request))
 
     def _check(self) -> None:
-        from cudagraph_skill.capture.guest import load
-        from cudagraph_skill.capture.guest import verdict as trial
+        from cudagraph_skill.capture.guest import load, verdict
 
         self.done = True
         assert self._function is not None
@@ -279,7 +277,7 @@ class Watch:
         source.keep(_subject(self._function, self._owner, self._calls, self._handed), "the program's own objects")
         self._inside = True
         try:
-            self._report.result(trial.checked(source, self._report))
+            self._report.result(verdict.checked(source, self._report))
         finally:
             self._inside = False
 

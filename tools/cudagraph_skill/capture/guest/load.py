@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import stack, state
-from cudagraph_skill.capture.guest import tensors as values
+from cudagraph_skill.capture.guest import stack, state, tensors
 
 if TYPE_CHECKING:
     import types
@@ -47,7 +46,7 @@ class Subject:
 
     `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
     state begins, `givers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
-    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `met` is for `values.meet`.
+    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `met` is for `tensors.meet`.
     """
 
     call: Callable[..., Any]
@@ -244,10 +243,10 @@ def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subje
         fixed = inputs
         inputs = lambda: fixed  # noqa: E731 - inputs that never change
     given = found.get("state")
-    tensors = given if given is None or callable(given) else lambda: given
+    named_state = given if given is None or callable(given) else lambda: given
     roots = [("", found["fn"]), *((("state", given),) if given is not None else ())]
     name, warm_up = _name(found["fn"]), found.get("warmup")
-    return Subject(found["fn"], lambda: _arguments(inputs()), tensors, roots, warm_up, name, givers=(("", inputs),))
+    return Subject(found["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, givers=(("", inputs),))
 
 
 def _named(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:
@@ -394,4 +393,4 @@ def _code_owner(function: Any) -> Any:
 
 def on_gpu(found: Subject, args: Any, out: Any) -> bool:
     """Return whether anything of a call is on the GPU."""
-    return any(each.is_cuda for each in (*values.tensors(args), *values.tensors(out), *state.tensors(found.reach).values()))
+    return any(each.is_cuda for each in (*tensors.tensors(args), *tensors.tensors(out), *state.tensors(found.reach).values()))

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cudagraph_skill.capture.guest import nodes
-from cudagraph_skill.capture.guest import stack as places
-from cudagraph_skill.capture.guest import tensors as values
+from cudagraph_skill.capture.guest import nodes, stack, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,9 +25,10 @@ _SMALL = 16  # elements of a CPU tensor that is recorded like a number
 class Operation(NamedTuple):
     """One dispatched operation.
 
-    `scalars` are its numbers and small CPU tensors; `inputs` tell for each tensor argument where its memory begins, where its data
-    does, and which operation of this recording made it (-1: none); `outputs` likewise their memory; `results` samples of what it computed, on the device;
-    `captured` whether its stream was capturing; `host` whether it worked on CPU tensors alone; `library` the file of torch it came through.
+    `scalars` are its numbers and small CPU tensors. `inputs` are the address of each tensor argument's storage, the address of
+    its data, and the number of the operation that made it (-1: none of this recording). `outputs` are the addresses of the
+    results' storages, `results` samples of their values, on the device. `captured` is whether its stream was capturing, `host`
+    whether it worked on CPU tensors alone, `optimizer` whether torch.optim called it.
     """
 
     name: str
@@ -82,25 +81,25 @@ class Recorder(_Mode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         given = [*flat(args), *flat(kwargs or {})]
-        tensors = [each for each in given if isinstance(each, torch.Tensor)]
-        inputs = tuple((memory(each), _begin(each), self._made.get(memory(each), -1)) for each in tensors[:_MANY])
+        taken = [each for each in given if isinstance(each, torch.Tensor)]
+        inputs = tuple((memory(each), _begin(each), self._made.get(memory(each), -1)) for each in taken[:_MANY])
         scalars = tuple(_scalars(given))
         out = func(*args, **(kwargs or {}))
         made = [each for each in flat(out) if isinstance(each, torch.Tensor)]
         changed = made or _written(func, args, kwargs or {})
-        gpu = [each for each in (*tensors, *made) if each.is_cuda]
+        gpu = [each for each in (*taken, *made) if each.is_cuda]
         self.log.append(
             Operation(
                 str(func),
-                places.stack(),
+                stack.stack(),
                 scalars,
-                tuple(tuple(each.shape) for each in (*tensors, *made)[:_MANY]),
+                tuple(tuple(each.shape) for each in (*taken, *made)[:_MANY]),
                 inputs,
                 tuple(memory(each) for each in made[:_MANY]),
                 tuple(sampled for each in changed[:_MANY] if (sampled := _sampled(each)) is not None),
                 bool(gpu) and torch.cuda.is_current_stream_capturing(),
                 not gpu and bool(made) and _computes(func),
-                places.through("/torch/optim/"),
+                stack.through("/torch/optim/"),
             )
         )
         for each in made:
@@ -150,7 +149,7 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[t
 
 def _sampled(tensor: torch.Tensor) -> torch.Tensor | None:
     try:
-        return values.sample(values.dense(tensor).reshape(-1), _SAMPLE) if tensor.layout is torch.strided else None
+        return tensors.sample(tensors.dense(tensor).reshape(-1), _SAMPLE) if tensor.layout is torch.strided else None
     except (RuntimeError, NotImplementedError):
         return None
 
@@ -179,7 +178,7 @@ class Prober(_Mode):
             self._tried += 1
             error = self._attempt(functools.partial(func, *args, **kwargs))
             if error:
-                self.failures.append(Failure(str(func), error, places.here()))
+                self.failures.append(Failure(str(func), error, stack.here()))
         return func(*args, **kwargs)
 
     def _attempt(self, run: Callable[[], object]) -> str:
@@ -238,12 +237,12 @@ class Watcher(_Mode):
             self._note(str(func), "")
         current = torch.cuda.current_stream()
         if current != self.stream:
-            self.others[current.cuda_stream] = Failure(str(func), "", places.here())
+            self.others[current.cuda_stream] = Failure(str(func), "", stack.here())
         return out
 
     def _note(self, name: str, error: str) -> None:
         if self.broken is None:
-            self.broken = Failure(name, error, places.here())
+            self.broken = Failure(name, error, stack.here())
 
 
 _WAITS = (
@@ -265,7 +264,7 @@ def waits() -> Iterator[list[Failure]]:
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(real)
         def call(*args: Any, **kwargs: Any) -> Any:
-            found.append(Failure(name, "", places.here()))
+            found.append(Failure(name, "", stack.here()))
             return real(*args, **kwargs)
 
         return call

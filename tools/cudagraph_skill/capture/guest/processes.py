@@ -69,7 +69,7 @@ class Commands:
 class Reports:
     """The pipe to the host. Only the process that owns it writes, so forks made by user code stay silent.
 
-    In a trial such a fork ends where it comes to report (`forks_end`), for it would repeat the trial beside its parent; in the
+    While checking, such a fork ends where it comes to report (`forks_end`), because it would repeat its parent's check; in the
     user's own program it goes on, as it would without us.
     """
 

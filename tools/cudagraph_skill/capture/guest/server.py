@@ -1,7 +1,7 @@
-"""The guest's processes: a zygote that has imported torch, a keeper for each request, a trial in it; or the user's own program.
+"""Serve requests: import torch once, fork for each request, check in a second fork; or run the user's own program.
 
-The zygote never initialises CUDA and never runs user code, so that every request starts from the same clean state, without the
-seconds that `import torch` takes.
+The first process (a fork server) never initialises CUDA and never runs user code, so every request starts from the same clean
+state without waiting for `import torch`. The first fork imports the user's module, the second runs the check.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 OLDEST_TORCH = (2, 4)
 
 
-class _Place(NamedTuple):
+class _Context(NamedTuple):
     """The context of a child: its request, where it reports and leaves notes, and its deadline in monotonic seconds."""
 
     message: dict[str, Any]
@@ -63,14 +63,14 @@ def serve(commands_fd: int, reports_fd: int) -> int:
         reports.send(event)
     if event["event"] == "unfit":
         return 0
-    gc.freeze()  # what torch holds lives as long as we do: each collection in a trial, and each capture makes one, may skip it
+    gc.freeze()  # what torch holds lives as long as we do: each collection in a fork, and each capture makes one, may skip it
     while message := commands.request():
-        place = _place(message, reports)
+        context = _context(message, reports)
         child = fork()
         if not child:
             os.close(commands.fd)
-            _keep(place)
-        _finish(child, place, commands)
+            _run_request(context)
+        _finish(child, context, commands)
     return 0
 
 
@@ -82,32 +82,32 @@ def run_program(commands_fd: int, reports_fd: int) -> int:
     message = commands.request()
     if message is None:
         return 0
-    place = _place(message, reports)
+    context = _context(message, reports)
     child = fork()
     if not child:
         os.close(commands.fd)
-        return _program(place)
-    _finish(child, place, commands)
+        return _program(context)
+    _finish(child, context, commands)
     return 0
 
 
-def _place(message: dict[str, Any], reports: Reports) -> _Place:
-    return _Place(message, reports, Notes(), time.monotonic() + message["deadline"])
+def _context(message: dict[str, Any], reports: Reports) -> _Context:
+    return _Context(message, reports, Notes(), time.monotonic() + message["deadline"])
 
 
-def _finish(child: int, place: _Place, commands: Commands) -> None:
+def _finish(child: int, context: _Context, commands: Commands) -> None:
     """Wait for the child within its bounds, leave nothing of it, and report how it ended."""
     try:
-        why, detail = watch(child, place.message, place.end, commands)
+        why, detail = watch(child, context.message, context.end, commands)
     finally:
         killed, statuses = sweep()
-    said = place.notes.said()
+    said = context.notes.said()
     how = {"how": why, "detail": detail} if why else _how(said, said.get("status", statuses.get(child, 0)))
-    stack = [] if why == "cancelled" else said.get("stack") or place.notes.stack()
-    left = len(killed - {child, said.get("trial")})
-    place.notes.close()
+    stack = [] if why == "cancelled" else said.get("stack") or context.notes.stack()
+    left = len(killed - {child, said.get("checking")})
+    context.notes.close()
     with contextlib.suppress(OSError):  # the host ended: the next look for a request ends this process too
-        place.reports.send({"event": "ended", "id": place.message["id"], **how, "stack": stack, "left_behind": left})
+        context.reports.send({"event": "ended", "id": context.message["id"], **how, "stack": stack, "left_behind": left})
 
 
 def _how(said: dict[str, Any], status: int) -> dict[str, str]:
@@ -119,60 +119,60 @@ def _how(said: dict[str, Any], status: int) -> dict[str, str]:
     return {"how": "exit", "detail": str(os.WEXITSTATUS(status))}
 
 
-def _keep(place: _Place) -> None:
+def _run_request(context: _Context) -> None:
     """Import the user's module and run the check in a fork, or here where forking is unsafe; never returns."""
-    place.reports.own()
+    context.reports.own()
     resource.setrlimit(
         resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
     )  # no core dumps in the user's folder
-    arm(place.notes, place.end)
-    _guarded(place.notes, lambda: _keep_on(place))
+    arm(context.notes, context.end)
+    _guarded(context.notes, lambda: _check(context))
     os._exit(0)
 
 
-def _keep_on(place: _Place) -> None:
-    keeper = os.getpid()
-    request = place.message["request"]
-    trial = importlib.import_module(request.get("trial", "cudagraph_skill.capture.guest.verdict"))
-    prepared = trial.prepare(request)
-    if os.getpid() != keeper:  # the user's module forked when it was imported, and this is the fork
+def _check(context: _Context) -> None:
+    owner = os.getpid()
+    request = context.message["request"]
+    runner = importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.verdict"))
+    prepared = runner.prepare(request)
+    if os.getpid() != owner:  # the user's module forked when it was imported, and this is the fork
         os._exit(0)
     disarm()
     unsafe = _unsafe_to_fork()
     if unsafe:
-        arm(place.notes, place.end)
-        place.reports.step("fork", "skipped", unsafe)
-        trial.run(request, prepared, place.reports)
+        arm(context.notes, context.end)
+        context.reports.step("fork", "skipped", unsafe)
+        runner.run(request, prepared, context.reports)
         return
-    _fork_trial(place, lambda: trial.run(request, prepared, place.reports))
+    _check_in_fork(context, lambda: runner.run(request, prepared, context.reports))
 
 
-def _fork_trial(place: _Place, run: Callable[[], None]) -> None:
-    """Run the trial in a fork and note its wait status; never returns."""
+def _check_in_fork(context: _Context, run: Callable[[], None]) -> None:
+    """Run the check in a fork and note its wait status; never returns."""
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the user's own would take the status away
     child = fork()
     if not child:
         signal.signal(signal.SIGCHLD, handler)
-        place.reports.own()
-        arm(place.notes, place.end)
-        _guarded(place.notes, run)
+        context.reports.own()
+        arm(context.notes, context.end)
+        _guarded(context.notes, run)
         os._exit(0)
-    place.notes.add(trial=child)
-    place.notes.add(status=os.waitpid(child, 0)[1])
+    context.notes.add(checking=child)
+    context.notes.add(status=os.waitpid(child, 0)[1])
     os._exit(0)
 
 
-def _program(place: _Place) -> int:
+def _program(context: _Context) -> int:
     """Run the user's program; the interpreter then ends as it would without us, with exit handlers and waiting for threads."""
-    place.reports.own()
+    context.reports.own()
     _show_lines_at_once()
-    arm(place.notes, place.end)
+    arm(context.notes, context.end)
 
     def run() -> None:
-        request = place.message["request"]
-        importlib.import_module(request.get("trial", "cudagraph_skill.capture.guest.live")).run(request, place.reports)
+        request = context.message["request"]
+        importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.live")).run(request, context.reports)
 
-    return _guarded(place.notes, run)
+    return _guarded(context.notes, run)
 
 
 def _guarded(notes: Notes, body: Callable[[], None]) -> int:
@@ -211,17 +211,17 @@ def _unsafe_to_fork() -> str:
     """
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        return "importing the module initialised CUDA, so the trial runs in the process that imported it"
+        return "importing the module initialised CUDA, so the check runs in the process that imported it"
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
             if str(link.readlink()).startswith("/dev/nvidia-uvm"):
-                return "importing the module opened the GPU, so the trial runs in the process that imported it"
+                return "importing the module opened the GPU, so the check runs in the process that imported it"
     for _ in range(20):  # a thread that was joined may take a moment to vanish
         if threads() == 1:
             return ""
         time.sleep(0.002)
     names = ", ".join(each.name for each in threading.enumerate()[1:]) or "of a C library, such as OpenMP's"
-    return f"importing the module started threads ({names}), so the trial runs in the process that imported it"
+    return f"importing the module started threads ({names}), so the check runs in the process that imported it"
 
 
 def _fitness() -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, deciding_line, nodes, operations, tensors
-from cudagraph_skill.capture.guest import stack as places
+from cudagraph_skill.capture.guest import checks, deciding_line, nodes, operations, stack, tensors
 
 if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.checks import Seen
@@ -118,7 +117,7 @@ def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Cause]]:
 
 def _alike(one: Operation, other: Operation) -> bool:
     """Return whether two recordings did the same operation at the same lines, on any objects."""
-    lines = ([(each.path, each.line) for each in stack] for stack in (one.stack, other.stack))
+    lines = ([(each.path, each.line) for each in frames] for frames in (one.stack, other.stack))
     return one.name == other.name and one.shapes == other.shapes and next(lines) == next(lines)
 
 
@@ -317,9 +316,9 @@ def _decision(one: tuple[Frame, ...], other: tuple[Frame, ...], seen: Seen) -> F
     parted = [each for each in (_parting(one, other), _parting(other, one)) if each is not None]
     below = [
         each
-        for stack in (one, other)
-        for each in stack
-        if parted and each not in parted and stack.index(each) >= _depth(stack, parted)
+        for frames in (one, other)
+        for each in frames
+        if parted and each not in parted and frames.index(each) >= _depth(frames, parted)
     ]
     found = [each._replace(line=line) for each in (*parted, *below) if (line := deciding_line.condition(each))]
     names = _changing(seen)
@@ -331,8 +330,8 @@ def _decision(one: tuple[Frame, ...], other: tuple[Frame, ...], seen: Seen) -> F
     return _decider(parted[0], seen) if parted else None
 
 
-def _depth(stack: tuple[Frame, ...], parted: list[Frame]) -> int:
-    return max((number for number, each in enumerate(stack) if each in parted), default=0)
+def _depth(frames: tuple[Frame, ...], parted: list[Frame]) -> int:
+    return max((number for number, each in enumerate(frames) if each in parted), default=0)
 
 
 def _drawn(frame: Frame | None, seen: Seen) -> str:
@@ -350,8 +349,8 @@ def _line(frame: Frame) -> str:
     return linecache.getline(frame.path, frame.line)
 
 
-def _via(stack: tuple[Frame, ...]) -> tuple[str, ...]:
-    return tuple(places.via([each.place for each in stack]))
+def _via(frames: tuple[Frame, ...]) -> tuple[str, ...]:
+    return tuple(stack.via([each.place for each in frames]))
 
 
 def _short(name: str) -> str:
