@@ -112,7 +112,7 @@ def hazard_of(cause: Mapping[str, Any], line: str = "") -> str:
     fails, category = cause.get("kind") == "fails", str(cause.get("category", ""))
     if not fails and category in CATEGORIES:
         return CATEGORIES[category]
-    named = next((each.id for each in table().values() if category in (each.id, each.name)), None)
+    named = next((hazard.id for hazard in table().values() if category in (hazard.id, hazard.name)), None)
     if named or not fails:
         return named or UNEXPLAINED
     return _failing(plain(str(cause.get("op", ""))), str(cause.get("error", "")), str(cause.get("said", "")), line)
@@ -122,14 +122,14 @@ def _failing(operation: str, error: str, said: str, line: str) -> str:
     if _COPIES.match(operation) or (not operation and _REFUSED.search(error)):
         return _copy(operation, line)
     seen = f"{error} {said}"
-    found = (id_ for first, second, id_ in FAILS if first.search(operation) and second.search(seen))
-    return next(found, _UPLOAD if _REFUSED.search(seen) else _WAITS)
+    ids = (id_ for first, second, id_ in FAILS if first.search(operation) and second.search(seen))
+    return next(ids, _UPLOAD if _REFUSED.search(seen) else _WAITS)
 
 
 def plain(operation: str) -> str:
     """Shorten `aten._local_scalar_dense.default` to `_local_scalar_dense`; a name outside torch's dispatcher is kept."""
-    found = re.match(r"(?:aten|prims|\w*torchvision)(?:\.|::)(\w+)", operation)
-    return found[1] if found else operation
+    match = re.match(r"(?:aten|prims|\w*torchvision)(?:\.|::)(\w+)", operation)
+    return match[1] if match else operation
 
 
 def _copy(operation: str, line: str) -> str:

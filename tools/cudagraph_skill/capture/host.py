@@ -354,10 +354,10 @@ def _available(fd: int) -> bytes | None:
 def _event(line: bytes) -> dict[str, Any] | None:
     """Parse one report; return None for a line that its killed writer left unfinished."""
     try:
-        found = json.loads(line)
+        event = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "event" in found else None
+    return event if isinstance(event, dict) and "event" in event else None
 
 
 def _without(event: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -21,12 +21,12 @@ def environment_python() -> str:
         path = Path(os.environ.get(variable) or "/nowhere", "bin", "python")
         if path.is_file():
             return str(path)
-    found = sys.executable if find_spec("torch") else shutil.which("python3")
-    if found is None:
+    python = sys.executable if find_spec("torch") else shutil.which("python3")
+    if python is None:
         raise SkillError(
             "no python3 is on the PATH, and no environment is active: name the interpreter that has torch with `--python`", 3
         )
-    return found
+    return python
 
 
 def interpreter(python: str) -> str:
@@ -37,16 +37,16 @@ def interpreter(python: str) -> str:
     """
     path = os.path.expanduser(python)  # noqa: PTH111 - Path's own raises where there is no such user
     is_folder = os.path.isdir(path)  # noqa: PTH112 - Path's own raises where the name is too long
-    found = str(Path(path).absolute()) if "/" in path else shutil.which(path)
-    if found and not ("/" in path and is_folder):
-        return found
+    program = str(Path(path).absolute()) if "/" in path else shutil.which(path)
+    if program and not ("/" in path and is_folder):
+        return program
     why = "that is a folder" if is_folder else "there is no such program on the PATH"
     raise SkillError(f"{python}: {why}; name the Python that has torch, such as `--python .venv/bin/python`", 3)
 
 
 def resolved(python: str) -> str:
     """Return the path of an interpreter on the PATH."""
-    found = shutil.which(python)
-    if found is None:
+    program = shutil.which(python)
+    if program is None:
         raise SkillError(f"{python}: there is no such interpreter; name one that has torch", 3)
-    return found
+    return program

@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 def refuse_without_run(args: argparse.Namespace) -> None:
     """Raise if an option of a run is given without --run."""
-    given = next((each for each in _RUN_ONLY if getattr(args, each, None)), None)
+    given = next((option for option in _RUN_ONLY if getattr(args, option, None)), None)
     if given:
         raise SkillError(f"skill check: {_option(given)} is for a run on the GPU: add --run")
 
@@ -43,7 +43,7 @@ def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Re
     Raises:
         SkillError: the arguments do not fit together, or name what is not there.
     """
-    given = next((each for each in _STATIC_ONLY if getattr(args, each, None)), None)
+    given = next((item for item in _STATIC_ONLY if getattr(args, item, None)), None)
     if given:
         raise SkillError(f"skill check: {_option(given)} is for the check of the source, --run captures the code as it stands")
     shared = Request(
@@ -59,7 +59,7 @@ def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Re
     targets = _targets(args)
     beside = {"inputs": args.inputs or "", "make": args.make or "", "shapes": tuple(args.shape or ()), "warmup": args.warmup}
     python = shared.python or environment_python()
-    return [shared._replace(target=each, python=python, **beside) for each in targets]
+    return [shared._replace(target=item, python=python, **beside) for item in targets]
 
 
 def _option(name: str) -> str:
@@ -70,14 +70,14 @@ def _targets(args: argparse.Namespace) -> list[str]:
     """Return the callables that were named."""
     if not args.targets:
         raise SkillError("skill check: --run captures a callable: name it as FILE:FUNCTION, or give a command after `--`")
-    if any(each == "-" or each.startswith("-:") for each in args.targets):
+    if any(target == "-" or target.startswith("-:") for target in args.targets):
         raise SkillError("skill check: --run imports a file, and standard input is none: save the source and name the file")
     if args.function is not None:
         if len(args.targets) > 1:
             raise SkillError("skill check: --function is for one file; with several, write FILE:FUNCTION")
         args.targets = [f"{args.targets[0]}:{args.function}"]
-    for each in args.targets:
-        located(each)
+    for target in args.targets:
+        located(target)
     if sum(map(bool, (args.inputs, args.make, args.shape))) > 1:
         raise SkillError("skill check: --inputs, --make and --shape each say what the arguments are: give one of them")
     return list(args.targets)

@@ -25,148 +25,153 @@ _WORDS = {"capture_error": "capture error", "silent_wrong": "silently wrong", "e
 _TAIL = 5  # lines of the user's own output that are shown
 
 
-def exit_code(found: Sequence[CaptureResult]) -> int:
+def exit_code(results: Sequence[CaptureResult]) -> int:
     """Return the worst exit code: 0 safe, 1 fails or goes wrong, 2 misuse or fails in eager, 3 the machine lacks something."""
-    return max((_EXIT.get(each.verdict, 3) for each in found), default=2)
+    return max((_EXIT.get(result.verdict, 3) for result in results), default=2)
 
 
-def written(found: Sequence[CaptureResult], form: str, reader: Reader) -> str:
+def written(results: Sequence[CaptureResult], form: str, reader: Reader) -> str:
     """Write results in one of findings.FORMS."""
     if form == "json":
-        records = [data(each, reader) for each in found]
+        records = [data(result, reader) for result in results]
         return json.dumps(records[0] if len(records) == 1 else {"examinations": records}, ensure_ascii=False)
     if form == "sarif":
-        return json.dumps(_sarif(found, reader), ensure_ascii=False, indent=1)
-    return ("\n" if form in ("concise", "github") else "\n\n").join(text(each, form, reader) for each in found)
+        return json.dumps(_sarif(results, reader), ensure_ascii=False, indent=1)
+    return ("\n" if form in ("concise", "github") else "\n\n").join(text(result, form, reader) for result in results)
 
 
-def text(each: CaptureResult, form: str, reader: Reader) -> str:
+def text(result: CaptureResult, form: str, reader: Reader) -> str:
     """Write one result for people: full, concise, or as annotations of GitHub."""
-    own = _reader(each, reader)
-    end = f"next: {next_step(each, reader.steps)}"
+    own = _reader(result, reader)
+    end = f"next: {next_step(result, reader.steps)}"
     if form == "github":
-        return "\n".join([*(output.annotation(one, own) for one in each.findings), summary(each), end])
+        return "\n".join([*(output.annotation(finding, own) for finding in result.findings), summary(result), end])
     if form == "concise":
-        return "\n".join([*(output.head(one, own) for one in _marked(each)), summary(each), end])
-    first = {one.id: one for one in reversed(_marked(each))}
-    parts = [output.full(one, first[one.id] is one, own) for one in _marked(each)]
-    return "\n\n".join([summary(each), *parts, "\n".join([*_steps(each.steps), *_facts(each), *_output(each), end])])
+        return "\n".join([*(output.head(finding, own) for finding in _marked(result)), summary(result), end])
+    first = {finding.id: finding for finding in reversed(_marked(result))}
+    parts = [output.full(finding, first[finding.id] is finding, own) for finding in _marked(result)]
+    return "\n\n".join([summary(result), *parts, "\n".join([*_steps(result.steps), *_facts(result), *_output(result), end])])
 
 
-def summary(each: CaptureResult) -> str:
+def summary(result: CaptureResult) -> str:
     """Return the verdict as one sentence."""
-    parts = (_WORDS.get(each.verdict, each.verdict), each.target.name or each.target.path, each.said)
+    parts = (_WORDS.get(result.verdict, result.verdict), result.target.name or result.target.path, result.said)
     return one_line(": ".join(part for part in parts if part))
 
 
-def next_step(each: CaptureResult, steps: Steps) -> str:
+def next_step(result: CaptureResult, steps: Steps) -> str:
     """Return one command to paste."""
-    if each.verdict in _SEVERITY and each.findings:
-        first = each.findings[0]
-        return steps.read(BISECT) if _is_unexplained(each, first) else steps.explain(first.id)
-    if each.verdict == "safe":
+    if result.verdict in _SEVERITY and result.findings:
+        first = result.findings[0]
+        return steps.read(BISECT) if _is_unexplained(result, first) else steps.explain(first.id)
+    if result.verdict == "safe":
         return steps.read(MEASURE)
-    if each.verdict == "silent_wrong":
+    if result.verdict == "silent_wrong":
         return steps.read(BISECT)
-    if each.verdict == "error_in_eager" and each.command:
-        return each.command
-    return steps.ask(each.said) if each.verdict == "capture_error" else steps.read("SKILL.md#requirements")
+    if result.verdict == "error_in_eager" and result.command:
+        return result.command
+    return steps.ask(result.said) if result.verdict == "capture_error" else steps.read("SKILL.md#requirements")
 
 
-def data(each: CaptureResult, reader: Reader) -> dict[str, Any]:
+def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
     """Return the result as JSON data. `ladder` has the steps of the run, `unconfirmed` what only the source shows."""
-    own = _reader(each, reader)
-    static = reader._replace(known=lambda one: hazard(one.id))
+    own = _reader(result, reader)
+    static = reader._replace(known=lambda finding: hazard(finding.id))
     return {
-        "verdict": each.verdict,
-        "summary": summary(each),
-        "target": {"path": each.target.path, "line": each.target.line, "name": each.target.name},
-        "findings": [{**output.record(one, own), "observed": one.observed} for one in each.findings],
-        "unconfirmed": [{**output.record(one, static), "observed": False} for one in each.unconfirmed],
-        "ladder": [step._asdict() for step in each.steps],
-        "graph": dict(each.graph),
-        "rounds": dict(each.rounds),
-        "machine": dict(each.machine),
-        "notes": list(each.notes),
-        "next": next_step(each, reader.steps),
+        "verdict": result.verdict,
+        "summary": summary(result),
+        "target": {"path": result.target.path, "line": result.target.line, "name": result.target.name},
+        "findings": [{**output.record(finding, own), "observed": finding.observed} for finding in result.findings],
+        "unconfirmed": [{**output.record(finding, static), "observed": False} for finding in result.unconfirmed],
+        "ladder": [step._asdict() for step in result.steps],
+        "graph": dict(result.graph),
+        "rounds": dict(result.rounds),
+        "machine": dict(result.machine),
+        "notes": list(result.notes),
+        "next": next_step(result, reader.steps),
     }
 
 
-def _reader(each: CaptureResult, reader: Reader) -> Reader:
-    return reader._replace(known=lambda one: _known(each, one))
+def _reader(result: CaptureResult, reader: Reader) -> Reader:
+    return reader._replace(known=lambda finding: _known(result, finding))
 
 
-def _known(each: CaptureResult, one: Finding) -> Hazard:
+def _known(result: CaptureResult, finding: Finding) -> Hazard:
     """Return the hazard of a finding with the severity that was observed; without a cause, how to go on replaces the reason."""
-    known = hazard(one.id)
-    seen = _SEVERITY.get(each.verdict, known.severity) if one.observed else known.severity
-    if _is_unexplained(each, one):
+    known = hazard(finding.id)
+    seen = _SEVERITY.get(result.verdict, known.severity) if finding.observed else known.severity
+    if _is_unexplained(result, finding):
         return known._replace(severity=seen, why="", fix=f"Compare operation by operation, from the first: {BISECT}")
     return known._replace(severity=seen)
 
 
-def _is_unexplained(each: CaptureResult, one: Finding) -> bool:
+def _is_unexplained(result: CaptureResult, finding: Finding) -> bool:
     """Return whether a replay was wrong at a line without a known cause; harmless hazards are not causes."""
-    return one.observed and each.verdict == "silent_wrong" and hazard(one.id).severity == "info"
+    return finding.observed and result.verdict == "silent_wrong" and hazard(finding.id).severity == "info"
 
 
-def _marked(each: CaptureResult) -> list[Finding]:
+def _marked(result: CaptureResult) -> list[Finding]:
     """Return the findings; those from the source alone are marked as such."""
-    own = f" (read in the source, not {'reached' if each.verdict == 'capture_error' else 'singled out'} by this run)"
-    return [one if one.observed else one._replace(message=one.message + own, certain=True) for one in each.findings]
+    own = f" (read in the source, not {'reached' if result.verdict == 'capture_error' else 'singled out'} by this run)"
+    return [
+        finding if finding.observed else finding._replace(message=finding.message + own, certain=True)
+        for finding in result.findings
+    ]
 
 
 def _steps(steps: Sequence[Step]) -> list[str]:
     """Return one line for each step, in columns."""
     wide, outcome = (
-        max(map(len, column), default=0) for column in ([each.name for each in steps], [each.outcome for each in steps])
+        max(map(len, column), default=0) for column in ([step.name for step in steps], [step.outcome for step in steps])
     )
     return [
-        one_line(f"  {each.name:{wide}}  {each.outcome:{outcome}}  {each.seconds:6.2f} s  {each.said}".rstrip())
-        for each in steps
+        one_line(f"  {step.name:{wide}}  {step.outcome:{outcome}}  {step.seconds:6.2f} s  {step.said}".rstrip())
+        for step in steps
     ]
 
 
-def _facts(each: CaptureResult) -> list[str]:
+def _facts(result: CaptureResult) -> list[str]:
     """Return what else the run showed, one fact a line."""
     lines: list[str] = []
-    if each.rounds.get("wrong"):
-        lines.append(f"replays: {_replays(each)}")
-    if each.unconfirmed:
-        did = "did not confirm" if each.verdict == "safe" else "did not get to"
-        places = ", ".join(dict.fromkeys(f"{one.path}:{one.line} {one.id}" for one in each.unconfirmed))
+    if result.rounds.get("wrong"):
+        lines.append(f"replays: {_replays(result)}")
+    if result.unconfirmed:
+        did = "did not confirm" if result.verdict == "safe" else "did not get to"
+        places = ", ".join(dict.fromkeys(f"{finding.path}:{finding.line} {finding.id}" for finding in result.unconfirmed))
         lines.append(f"unconfirmed: the source suggests {places}; this run {did} it")
-    lines += [f"note: {note}" for note in each.notes]
-    if each.machine:
-        lines.append(f"machine: {_machine(each)}")
+    lines += [f"note: {note}" for note in result.notes]
+    if result.machine:
+        lines.append(f"machine: {_machine(result)}")
     return [one_line(line) for line in lines]
 
 
-def _replays(each: CaptureResult) -> str:
-    wrong, replayed = each.rounds.get("wrong") or [], each.rounds.get("replayed")
+def _replays(result: CaptureResult) -> str:
+    wrong, replayed = result.rounds.get("wrong") or [], result.rounds.get("replayed")
     numbers = ", ".join(map(str, wrong[:6])) + ", …" * (len(wrong) > 6)
-    return f"{replayed}, wrong in {numbers}; off by {each.rounds.get('worst'):.2g}, allowed {each.rounds.get('tolerance'):.2g}"
+    return (
+        f"{replayed}, wrong in {numbers}; off by {result.rounds.get('worst'):.2g}, allowed {result.rounds.get('tolerance'):.2g}"
+    )
 
 
-def _machine(each: CaptureResult) -> str:
+def _machine(result: CaptureResult) -> str:
     names = {"gpu": "", "driver": "driver ", "torch": "torch ", "cuda": "CUDA ", "python": "Python "}
-    return ", ".join(f"{name}{each.machine[key]}" for key, name in names.items() if each.machine.get(key))
+    return ", ".join(f"{name}{result.machine[key]}" for key, name in names.items() if result.machine.get(key))
 
 
-def _output(each: CaptureResult) -> list[str]:
+def _output(result: CaptureResult) -> list[str]:
     """Return the last lines that the user's code printed, if the run went wrong."""
-    if each.verdict == "safe" or not each.output.strip():
+    if result.verdict == "safe" or not result.output.strip():
         return []
     return [
         "output of your code, its last lines:",
-        *(f"  | {one_line(line)}" for line in each.output.rstrip().split("\n")[-_TAIL:]),
+        *(f"  | {one_line(line)}" for line in result.output.rstrip().split("\n")[-_TAIL:]),
     ]
 
 
-def _sarif(found: Sequence[CaptureResult], reader: Reader) -> dict[str, Any]:
+def _sarif(results: Sequence[CaptureResult], reader: Reader) -> dict[str, Any]:
     """Write all results as one SARIF run; without a line, the sentence becomes a note."""
-    by_finding = {id(one): each for each in found for one in each.findings}
-    own = reader._replace(known=lambda one: _known(by_finding[id(one)], one))
-    notes = [note for each in found for note in (*([] if each.verdict == "safe" else [summary(each)]), *each.notes)]
-    done = all(each.verdict in ("safe", "capture_error", "silent_wrong") for each in found)
-    return output.sarif([one for each in found for one in each.findings], notes, done, own)
+    by_finding = {id(finding): result for result in results for finding in result.findings}
+    own = reader._replace(known=lambda finding: _known(by_finding[id(finding)], finding))
+    notes = [note for result in results for note in (*([] if result.verdict == "safe" else [summary(result)]), *result.notes)]
+    done = all(result.verdict in ("safe", "capture_error", "silent_wrong") for result in results)
+    return output.sarif([finding for result in results for finding in result.findings], notes, done, own)

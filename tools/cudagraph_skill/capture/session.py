@@ -198,9 +198,9 @@ def located(target: str) -> tuple[str, str, str]:
     Raises:
         SkillError: the target names no file that is there and no module.
     """
-    found = _MODULE.match(target)
-    if found and not found["module"].endswith(".py") and not Path(found["module"]).exists():
-        return "", found["module"], found["name"]
+    match = _MODULE.match(target)
+    if match and not match["module"].endswith(".py") and not Path(match["module"]).exists():
+        return "", match["module"], match["name"]
     path, function = split(target)
     if Path(path).is_dir():
         raise SkillError(f"{target}: `--run` captures one callable: name it as FILE:FUNCTION")
@@ -223,23 +223,23 @@ def examined(
 ) -> CaptureResult:
     """Join a guest's report with the static check; without a result, describe how the run ended."""
     finished = [_step(event) for event in steps]
-    found = result or _without_result(request, finished, ended)
+    answer = result or _without_result(request, finished, ended)
     shown = _Names(request)
-    target = _target(found, shown, request)
-    verdict = str(found.get("verdict", "lacking"))
-    causes = [each for each in found.get("causes") or () if isinstance(each, dict)]
+    target = _target(answer, shown, request)
+    verdict = str(answer.get("verdict", "lacking"))
+    causes = [cause for cause in answer.get("causes") or () if isinstance(cause, dict)]
     findings, unconfirmed = _joined(verdict, causes, static_findings(target), shown, target)
     return CaptureResult(
         verdict=verdict,
-        said=_sentence(verdict, str(found.get("said", "")), causes, shown),
+        said=_sentence(verdict, str(answer.get("said", "")), causes, shown),
         findings=findings,
         unconfirmed=unconfirmed,
         steps=finished,
-        graph=found.get("graph") or {},
-        rounds=found.get("rounds") or {},
-        machine=found.get("machine") or {},
+        graph=answer.get("graph") or {},
+        rounds=answer.get("rounds") or {},
+        machine=answer.get("machine") or {},
         notes=[
-            *map(str, found.get("notes") or ()),
+            *map(str, answer.get("notes") or ()),
             *(_asides(causes, shown) if verdict in _CAPTURED else ()),
             *_end(result, ended),
         ],
@@ -254,7 +254,7 @@ _CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
 
 def _sentence(verdict: str, said: str, causes: list[dict[str, Any]], shown: _Names) -> str:
     """Return the guest's sentence with paths as the user wrote them; if eager code failed, with its line."""
-    where = [(str(each["path"]), int(each.get("line") or 0)) for each in causes if each.get("path")]
+    where = [(str(cause["path"]), int(cause.get("line") or 0)) for cause in causes if cause.get("path")]
     for path, _ in where:
         said = said.replace(path, shown.of(path))
     if verdict in _CAPTURED or not where or f":{where[0][1]}" in said:
@@ -285,8 +285,8 @@ class _Names:
         return real.removeprefix(here)
 
 
-def _target(found: dict[str, Any], shown: _Names, request: Request) -> Region:
-    said = found.get("target") or {}
+def _target(answer: dict[str, Any], shown: _Names, request: Request) -> Region:
+    said = answer.get("target") or {}
     if said.get("path"):
         return Region(
             shown.of(said["path"]), int(said.get("line") or 0), str(said.get("name", "")).replace("<locals>.", ""), "run"
@@ -313,26 +313,26 @@ def _joined(
     verdict: str, causes: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
 ) -> tuple[list[Finding], list[Finding]]:
     """Return findings and unconfirmed findings. Observed lines come first, the one that stopped the run before the others."""
-    serious = {kind: [each for each in static if hazard(each.id).severity == kind] for kind in ("error", "warning")}
+    serious = {kind: [item for item in static if hazard(item.id).severity == kind] for kind in ("error", "warning")}
     if verdict not in ("capture_error", "silent_wrong"):
         return [], [*serious["error"], *serious["warning"]]
     fails = verdict == "capture_error"
     wanted = sorted(
-        (each for each in causes if each.get("kind") in ("fails", "wrong")),
-        key=lambda each: (each["kind"] != ("fails" if fails else "wrong"), not each.get("first")),
+        (item for item in causes if item.get("kind") in ("fails", "wrong")),
+        key=lambda item: (item["kind"] != ("fails" if fails else "wrong"), not item.get("first")),
     )
-    observed = _once(_observed(each, serious, shown, target) for each in wanted)
-    lines = {_place(each) for each in observed}
-    errors, warnings = ([each for each in serious[kind] if _place(each) not in lines] for kind in ("error", "warning"))
+    observed = _once(_observed(item, serious, shown, target) for item in wanted)
+    lines = {_place(item) for item in observed}
+    errors, warnings = ([item for item in serious[kind] if _place(item) not in lines] for kind in ("error", "warning"))
     return ([*observed, *errors], warnings) if fails else ([*observed, *warnings, *errors], [])
 
 
-def _once(found: Iterator[Finding]) -> list[Finding]:
-    return list({(_place(each), each.id): each for each in reversed(list(found))}.values())[::-1]
+def _once(findings: Iterator[Finding]) -> list[Finding]:
+    return list({(_place(finding), finding.id): finding for finding in reversed(list(findings))}.values())[::-1]
 
 
-def _place(each: Finding) -> tuple[str, int]:
-    return os.path.realpath(each.path), each.line
+def _place(finding: Finding) -> tuple[str, int]:
+    return os.path.realpath(finding.path), finding.line
 
 
 def _observed(cause: dict[str, Any], serious: dict[str, list[Finding]], shown: _Names, target: Region) -> Finding:
@@ -341,7 +341,7 @@ def _observed(cause: dict[str, Any], serious: dict[str, list[Finding]], shown: _
         (shown.of(str(cause["path"])), int(cause.get("line") or 0)) if cause.get("path") else (target.path, target.line)
     )
     known = serious["error" if cause.get("kind") == "fails" else "warning"]
-    same = next((each for each in known if _place(each) == (os.path.realpath(path), line)), None)
+    same = next((finding for finding in known if _place(finding) == (os.path.realpath(path), line)), None)
     via = tuple(map(str, cause.get("via") or ()))
     if same is not None:
         return same._replace(path=path, via=via or same.via, certain=True, observed=True)
@@ -362,17 +362,17 @@ def _message(cause: dict[str, Any], text: str) -> str:
     code = " ".join(text.split()) if cause.get("path") else ""
     subject = code if len(code) <= _QUOTED else f"{code[: _QUOTED - 1]}…"
     seen = "; ".join(
-        each for each in (f"in {operation}" if operation and operation not in said else "", error) if each and each not in said
+        part for part in (f"in {operation}" if operation and operation not in said else "", error) if part and part not in said
     )
     return f"{f'`{subject}` ' if subject else ''}{said or 'fails at capture'}{f' ({seen})' if seen else ''}"
 
 
 def _asides(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
     notes = []
-    for each in causes:
-        if each.get("kind") == "note":
-            path, line = shown.of(str(each.get("path", ""))), int(each.get("line") or 0)
-            notes.append(f"{path}:{line}: {_message(each, _line(path, line))}" if path else str(each.get("said", "")))
+    for cause in causes:
+        if cause.get("kind") == "note":
+            path, line = shown.of(str(cause.get("path", ""))), int(cause.get("line") or 0)
+            notes.append(f"{path}:{line}: {_message(cause, _line(path, line))}" if path else str(cause.get("said", "")))
     return notes
 
 
@@ -395,17 +395,17 @@ def _without_result(request: Request, steps: list[Step], ended: dict[str, Any]) 
     }
     if how not in ends:
         return {"verdict": "lacking", "said": f"the run ended without a result ({detail or how or 'no reason given'})"}
-    came = [each.name for each in steps if each.outcome == "ok"]
+    came = [step.name for step in steps if step.outcome == "ok"]
     after = f" (done: {', '.join(came)})" if came else ""
     longer = "; `--deadline` gives it longer" * (how == "deadline")
-    past_eager = any(each.name in _PAST_EAGER and each.outcome in ("ok", "differs") for each in steps)
+    past_eager = any(step.name in _PAST_EAGER and step.outcome in ("ok", "differs") for step in steps)
     where = _stood(ended.get("stack") or (), _Names(request))
     return {"verdict": "capture_error" if past_eager else "error_in_eager", "said": f"{ends[how]}{after}{where}{longer}"}
 
 
 def _stood(stack: Sequence[Any], shown: _Names) -> str:
     """Return the innermost frame of the user's own, in words."""
-    own = [each for each in stack if not _ELSEWHERE.search(str(each[0]))]
+    own = [frame for frame in stack if not _ELSEWHERE.search(str(frame[0]))]
     return f"; it stood at {shown.of(own[-1][0])}:{own[-1][1]} in {own[-1][2]}" if own else ""
 
 
@@ -454,7 +454,7 @@ def _call(path: str, function: str) -> str:
 def _parameters(path: str, function: str) -> int | None:
     """Count the positional parameters of a function in a file; None if the file has no such function."""
     tree = read_source(path).tree
-    for each in tree.body if tree else ():
-        if isinstance(each, ast.FunctionDef) and each.name == function:
-            return len(each.args.posonlyargs) + len(each.args.args)
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return len(node.args.posonlyargs) + len(node.args.args)
     return None

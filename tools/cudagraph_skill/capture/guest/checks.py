@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
     def left(self) -> dict[str, Kept]:
         """Return the result and the state by path."""
-        return {**{f"result{path}": each for path, each in self.out.items()}, **self.state}
+        return {**{f"result{path}": kept for path, kept in self.out.items()}, **self.state}
 
 
 class Captured(NamedTuple):
@@ -87,54 +87,54 @@ class Refused(Exception):
 # Calls ----------------------------------------------------------------------------------------------------------------
 
 
-def observed(found: Subject) -> dict[str, Kept]:
+def observed(subject: Subject) -> dict[str, Kept]:
     """Return the state to compare: what the user named with parameters, buffers and optimizer state, else all tensors.
 
     Of what the user did not name only tensors on the GPU: a count that the host keeps is wrong only where something shows it.
     """
-    reached = state.tensors(found.roots) if found.state is None else state.trained(found.roots)
-    kept = {path: tensors.kept(each) for path, each in reached.items() if each.is_cuda}
-    named = tensors.keep(found.state()) if found.state is not None else {}
-    return {**kept, **{f"state(){path}": each for path, each in named.items()}}
+    reached = state.tensors(subject.roots) if subject.state is None else state.trained(subject.roots)
+    kept = {path: tensors.kept(tensor) for path, tensor in reached.items() if tensor.is_cuda}
+    named = tensors.keep(subject.state()) if subject.state is not None else {}
+    return {**kept, **{f"state(){path}": tensor for path, tensor in named.items()}}
 
 
-def arguments(found: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments(subject: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of call `number`, the same for each copy."""
     state.seed(1000 + number)
-    given: tuple[tuple[Any, ...], dict[str, Any]] = found.inputs(number) if found.numbered else found.inputs()
-    known = {id(each) for _, each in found.roots}
-    handed = [each for each in tensors.meet(given, found.met) if id(each) not in known]
-    found.roots.extend((f"argument {type(each).__name__}", each) for each in handed)
+    given: tuple[tuple[Any, ...], dict[str, Any]] = subject.inputs(number) if subject.numbered else subject.inputs()
+    known = {id(value) for _, value in subject.roots}
+    handed = [value for value in tensors.meet(given, subject.met) if id(value) not in known]
+    subject.roots.extend((f"argument {type(value).__name__}", value) for value in handed)
     return given
 
 
-def eager_call(found: Subject, number: int, full: bool = True, given: Any = None) -> Call:
+def eager_call(subject: Subject, number: int, full: bool = True, given: Any = None) -> Call:
     """Call eagerly with the arguments `given` or its own, and return what the call left behind."""
     try:
-        args, kwargs = given or arguments(found, number)
+        args, kwargs = given or arguments(subject, number)
         before = state.random_marks() if full else {}
-        out = found.call(*args, **kwargs)
+        out = subject.call(*args, **kwargs)
         if inspect.iscoroutine(out) or inspect.isgenerator(out) or inspect.isasyncgen(out):
             raise load.Misuse(
-                f"{found.name} returns a {type(out).__name__}, which does nothing yet: name a function that does the work when it is called"
+                f"{subject.name} returns a {type(out).__name__}, which does nothing yet: name a function that does the work when it is called"
             )
         moved = state.moved(before, state.random_marks()) if full else set()
         torch.cuda.synchronize()
-        return Call(tensors.keep(out), observed(found), moved, state.scalars(found.reach) if full else {})
+        return Call(tensors.keep(out), observed(subject), moved, state.scalars(subject.reach) if full else {})
     except load.Misuse:
         raise
     except BaseException as error:
         raise Broken(error, number) from error
 
 
-def warm_up(found: Subject, count: int) -> None:
+def warm_up(subject: Subject, count: int) -> None:
     """Call it `count` times on a side stream, as one warms up before a capture."""
     side = torch.cuda.Stream()
     for number in range(count):
-        args, kwargs = arguments(found, number)
+        args, kwargs = arguments(subject, number)
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            out = found.call(*args, **kwargs)
+            out = subject.call(*args, **kwargs)
         torch.cuda.current_stream().wait_stream(side)
         del out
     torch.cuda.synchronize()
@@ -195,16 +195,16 @@ class Shot(NamedTuple):
     random: torch.Tensor
 
 
-def capture(found: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Shot:
+def capture(subject: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Shot:
     """Capture one call with the arguments that it would have."""
-    static = tensors.static(arguments(found, number))
+    static = tensors.static(arguments(subject, number))
     graph, inner, out, mark = nodes.new_graph(), None, None, torch.cuda.get_rng_state()
     torch.cuda.synchronize()
     with same_stream():
         try:
             with torch.cuda.graph(graph), within():
                 try:
-                    out = found.call(*static[0], **static[1])
+                    out = subject.call(*static[0], **static[1])
                 except BaseException as error:
                     inner = error
                     raise
@@ -215,23 +215,23 @@ def capture(found: Subject, number: int, within: Callable[[], Any] = contextlib.
     return Shot(graph, static, out, None, None, mark)
 
 
-def graph_course(found: Subject, warm_ups: int, rounds: int, say: Callable[..., None]) -> Captured:
+def graph_course(subject: Subject, warm_ups: int, rounds: int, say: Callable[..., None]) -> Captured:
     """Warm up, capture, replay on the same and on new inputs."""
     start = time.monotonic()
     try:
-        lines = _synced(found, warm_ups)
+        lines = _synced(subject, warm_ups)
     except BaseException as error:
         raise Broken(error, warm_ups) from error
     say("sync", "ok" if not lines else "differs", _sync_said(lines), time.monotonic() - start)
     start = time.monotonic()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        shot = capture(found, warm_ups)
+        shot = capture(subject, warm_ups)
     if shot.error is not None:
         return Captured([], shot.error, shot.inner, [], None, None, shot.static)
     counted = nodes.listed(shot.graph)
     nodes.ready(shot.graph)
-    empty = any("graph is empty" in str(each.message) for each in warned) or (counted is not None and not counted.kinds)
+    empty = any("graph is empty" in str(warning.message) for warning in warned) or (counted is not None and not counted.kinds)
     say(
         "capture",
         "ok",
@@ -241,8 +241,8 @@ def graph_course(found: Subject, warm_ups: int, rounds: int, say: Callable[..., 
     calls, stuck, start = [], [], time.monotonic()
     for number in range(warm_ups, warm_ups + 1 + rounds):
         if number > warm_ups:
-            new = arguments(found, number)
-            stuck += [f"call {number}: {each}" for each in tensors.put(shot.static, new)]
+            new = arguments(subject, number)
+            stuck += [f"call {number}: {warning}" for warning in tensors.put(shot.static, new)]
         else:
             torch.cuda.set_rng_state(shot.random)
         poison = _poisoned()
@@ -251,7 +251,7 @@ def graph_course(found: Subject, warm_ups: int, rounds: int, say: Callable[..., 
             torch.cuda.synchronize()
         except RuntimeError as error:
             raise Refused(error, number - warm_ups) from error
-        calls.append(Call(tensors.keep(shot.out), observed(found), set(), {}))
+        calls.append(Call(tensors.keep(shot.out), observed(subject), set(), {}))
         del poison
     return Captured(calls, None, None, stuck, counted, shot.graph, shot.static)
 
@@ -263,9 +263,9 @@ def _poisoned() -> list[torch.Tensor]:
     return []
 
 
-def _synced(found: Subject, warm_ups: int) -> list[Place]:
+def _synced(subject: Subject, warm_ups: int) -> list[Place]:
     """Warm up; return the lines where torch's sync debug mode saw the last of these calls wait for the GPU."""
-    warm_up(found, max(warm_ups - 1, 0))
+    warm_up(subject, max(warm_ups - 1, 0))
     lines: list[Place] = []
 
     def show(message: Any, *_: Any, **__: Any) -> None:
@@ -274,7 +274,7 @@ def _synced(found: Subject, warm_ups: int) -> list[Place]:
 
     if warm_ups:
         side = torch.cuda.Stream()
-        args, kwargs = arguments(found, warm_ups - 1)
+        args, kwargs = arguments(subject, warm_ups - 1)
         side.wait_stream(torch.cuda.current_stream())
         with warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -282,7 +282,7 @@ def _synced(found: Subject, warm_ups: int) -> list[Place]:
             torch.cuda.set_sync_debug_mode("warn")
             try:
                 with torch.cuda.stream(side):
-                    out = found.call(*args, **kwargs)
+                    out = subject.call(*args, **kwargs)
             finally:
                 torch.cuda.set_sync_debug_mode("default")
         torch.cuda.current_stream().wait_stream(side)
@@ -294,16 +294,16 @@ def _synced(found: Subject, warm_ups: int) -> list[Place]:
 def _sync_said(lines: list[Place]) -> str:
     if not lines:
         return "no call waited for the GPU"
-    return "waits for the GPU at " + ", ".join(f"line {each.line}" for each in lines[:6])
+    return "waits for the GPU at " + ", ".join(f"line {place.line}" for place in lines[:6])
 
 
 # Comparison -----------------------------------------------------------------------------------------------------------
 
 
-def noise(one: list[Call], other: list[Call]) -> dict[str, float]:
+def noise(first: list[Call], second: list[Call]) -> dict[str, float]:
     """Return the distance of two copies, for each value the worst of all calls."""
     worst: dict[str, float] = {}
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(first, second, strict=False):
         for path, far in tensors.differences(a.left(), b.left()).items():
             worst[path] = max(worst.get(path, 0.0), far)
     return worst
@@ -360,7 +360,7 @@ def run(source: Source, report: Any) -> Seen:
     report.progress("capturing")
     captured = graph_course(source.fresh(), warm_ups, rounds, report.step)
     after = _lasting(eager, warm_ups)
-    moved = set().union(*(each.moved for each in eager))
+    moved = set().union(*(seen_call.moved for seen_call in eager))
     changing = _changing(eager)
     if captured.error is not None:
         return Seen(captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
@@ -433,22 +433,22 @@ def _eager(
     return calls, rounds, spread
 
 
-def _first_call(found: Subject) -> Call:
-    args, kwargs = _inputs(found)
-    why = load.unfit(found, args, kwargs)
+def _first_call(subject: Subject) -> Call:
+    args, kwargs = _inputs(subject)
+    why = load.unfit(subject, args, kwargs)
     if why:
         raise load.Misuse(why)
-    call = eager_call(found, 0, given=(args, kwargs))
-    if not load.on_gpu(found, (args, kwargs), ()):
+    call = eager_call(subject, 0, given=(args, kwargs))
+    if not load.on_gpu(subject, (args, kwargs), ()):
         raise load.Misuse(
-            f"{found.name} works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
+            f"{subject.name} works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
         )
     return call
 
 
-def _inputs(found: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _inputs(subject: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
     try:
-        return arguments(found, 0)
+        return arguments(subject, 0)
     except load.Misuse:
         raise
     except BaseException as error:
@@ -457,7 +457,7 @@ def _inputs(found: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def _restless(calls: list[Call]) -> bool:
     """Return whether Python did something in each call that a replay does not repeat; more replays show its effect."""
-    return bool(_changing(calls)) or any(each.moved - {"cuda-random"} for each in calls)
+    return bool(_changing(calls)) or any(call.moved - {"cuda-random"} for call in calls)
 
 
 def _changing(calls: list[Call]) -> dict[str, tuple[Any, Any]]:
@@ -473,6 +473,6 @@ def _control(source: Source, eager: list[Call], warm_ups: int, rounds: int, spre
     return _wider(spread, noise(eager, [eager_call(third, number, full=False) for number in range(warm_ups + 1 + rounds)]))
 
 
-def _wider(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+def _wider(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
     """Return the larger spread of each value."""
-    return {path: max(one.get(path, 0.0), other.get(path, 0.0)) for path in {**one, **other}}
+    return {path: max(first.get(path, 0.0), second.get(path, 0.0)) for path in {**first, **second}}

@@ -72,7 +72,7 @@ def condition(frame: Frame) -> int:
 
 
 def _jumps(node: ast.If) -> bool:
-    return any(isinstance(each, _JUMPS) for each in ast.walk(node))
+    return any(isinstance(part, _JUMPS) for part in ast.walk(node))
 
 
 def binding(frame: Frame) -> int:
@@ -99,8 +99,8 @@ def binding(frame: Frame) -> int:
 
 def _targets(node: ast.AST) -> Iterator[ast.AST]:
     given = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
-    for each in given:
-        yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
+    for target in given:
+        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
 
 
 def _outside(target: ast.AST, function: ast.AST) -> bool:
@@ -137,12 +137,12 @@ def reading(frame: Frame, names: Collection[str]) -> int:
 
 
 def _reads(node: ast.AST, names: Collection[str]) -> bool:
-    for each in ast.walk(node):
-        if isinstance(each, (ast.FunctionDef, ast.ClassDef)) and each is not node:
+    for part in ast.walk(node):
+        if isinstance(part, (ast.FunctionDef, ast.ClassDef)) and part is not node:
             continue
-        if _name(each) in names and isinstance(getattr(each, "ctx", None), ast.Load):
+        if _name(part) in names and isinstance(getattr(part, "ctx", None), ast.Load):
             return True
-        if isinstance(each, ast.AugAssign) and not isinstance(each.target, ast.Name) and _name(each.target) in names:
+        if isinstance(part, ast.AugAssign) and not isinstance(part.target, ast.Name) and _name(part.target) in names:
             return True
     return False
 
@@ -156,7 +156,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _locals_of(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
 
 
 def volatile(frame: Frame) -> int:
@@ -166,7 +166,7 @@ def volatile(frame: Frame) -> int:
 
 def stream_block(frame: Frame) -> int:
     """Return the line of the innermost `with` block around a line, which may switch the stream; 0 if there is none."""
-    return next((each.lineno for each in _around(frame.path, frame.line) if isinstance(each, (ast.With, ast.AsyncWith))), 0)
+    return next((node.lineno for node in _around(frame.path, frame.line) if isinstance(node, (ast.With, ast.AsyncWith))), 0)
 
 
 def first(frames: Sequence[Frame], rule: object) -> Frame | None:

@@ -312,7 +312,7 @@ class _Call:
 
 def _roots(function: Callable[..., Any], owner: Any, handed: list[Any]) -> list[tuple[str, Any]]:
     """Return where to look for state: what the target closes over, its object, and models among its arguments."""
-    arguments = [(f"argument {type(each).__name__}", each) for each in handed]
+    arguments = [(f"argument {type(value).__name__}", value) for value in handed]
     return [("", function), *([("self", owner)] if owner is not None else []), *arguments]
 
 
@@ -329,7 +329,7 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], hande
         return tensors.copied(this.args), tensors.copied(this.kwargs)
 
     name = getattr(function, "__qualname__", "the target")
-    objects = tuple((f"argument {type(each).__name__}", each) for each in tensors.wholes((calls[-1].args, calls[-1].kwargs)))
+    objects = tuple((f"argument {type(value).__name__}", value) for value in tensors.wholes((calls[-1].args, calls[-1].kwargs)))
     return load.Subject(call, inputs, None, roots, None, name, numbered=True, givers=objects)
 
 

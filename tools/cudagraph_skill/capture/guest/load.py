@@ -197,8 +197,8 @@ def subject(module: types.ModuleType, request: dict[str, Any]) -> Subject:
         Raised: the user's code raised.
     """
     name, maker = request.get("name", ""), request.get("make", "")
-    found = _attribute(module, name) if name else None
-    if maker or (found is None and callable(getattr(module, "make", None))):
+    value = _attribute(module, name) if name else None
+    if maker or (value is None and callable(getattr(module, "make", None))):
         made = _made(module, maker or "make", request)
         if name in ("", "fn", "make") or name.rpartition(".")[2] in definition(made.call)[2].split("."):
             return made
@@ -210,20 +210,22 @@ def subject(module: types.ModuleType, request: dict[str, Any]) -> Subject:
             f"{request.get('shown')} has no function `make`: name the callable as {request.get('shown')}:FUNCTION, or define make() "
             f"that returns a dict with fn and inputs"
         )
-    if found is None:
+    if value is None:
         raise Misuse(f"{request.get('shown')} has no {name}; it has: {', '.join(_callables(module)) or 'no callable'}")
-    return _named(found, name, module, request)
+    return _named(value, name, module, request)
 
 
 def _attribute(module: Any, name: str) -> Any:
-    found = module
+    value = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _callables(module: types.ModuleType) -> list[str]:
-    own = [name for name, each in vars(module).items() if callable(each) and getattr(each, "__module__", "") == module.__name__]
+    own = [
+        name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__
+    ]
     return own[:12]
 
 
@@ -233,49 +235,49 @@ def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subje
     if not callable(maker):
         raise Misuse(f"{request.get('shown')} has no function {name}: define it, to return a dict with fn and inputs")
     device = request.get("device", "cuda")
-    found = _called(lambda: maker(device) if _takes(maker, 1) else maker(), f"{name}()")
-    if not isinstance(found, dict) or not callable(found.get("fn")):
+    handed = _called(lambda: maker(device) if _takes(maker, 1) else maker(), f"{name}()")
+    if not isinstance(handed, dict) or not callable(handed.get("fn")):
         raise Misuse(
-            f"{name}() returned {type(found).__name__}, it must return a dict with `fn`, and `inputs` that makes its arguments"
+            f"{name}() returned {type(handed).__name__}, it must return a dict with `fn`, and `inputs` that makes its arguments"
         )
-    inputs = found.get("inputs", tuple)
+    inputs = handed.get("inputs", tuple)
     if not callable(inputs):
         fixed = inputs
         inputs = lambda: fixed  # noqa: E731 - inputs that never change
-    given = found.get("state")
+    given = handed.get("state")
     named_state = given if given is None or callable(given) else lambda: given
-    roots = [("", found["fn"]), *((("state", given),) if given is not None else ())]
-    name, warm_up = _name(found["fn"]), found.get("warmup")
-    return Subject(found["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, givers=(("", inputs),))
+    roots = [("", handed["fn"]), *((("state", given),) if given is not None else ())]
+    name, warm_up = _name(handed["fn"]), handed.get("warmup")
+    return Subject(handed["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, givers=(("", inputs),))
 
 
-def _named(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:
-    if isinstance(found, type):
-        built = _called(found, f"{name}()")
-        found = built.to(request.get("device", "cuda")) if isinstance(built, torch.nn.Module) else built
-    elif "." in name and inspect.isfunction(found):
+def _named(value: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:
+    if isinstance(value, type):
+        built = _called(value, f"{name}()")
+        value = built.to(request.get("device", "cuda")) if isinstance(built, torch.nn.Module) else built
+    elif "." in name and inspect.isfunction(value):
         owner = _attribute(module, name.rpartition(".")[0])
         if isinstance(owner, type) and not isinstance(inspect.getattr_static(owner, name.rpartition(".")[2]), staticmethod):
             built = _called(owner, f"{name.rpartition('.')[0]}()")
             built = built.to(request.get("device", "cuda")) if isinstance(built, torch.nn.Module) else built
-            found = getattr(built, name.rpartition(".")[2])
-    if not callable(found):
+            value = getattr(built, name.rpartition(".")[2])
+    if not callable(value):
         raise Misuse(
-            f"{name} is a {type(found).__name__}, which cannot be called: name a function, a method, a module or a class"
+            f"{name} is a {type(value).__name__}, which cannot be called: name a function, a method, a module or a class"
         )
-    inputs = _inputs(found, name, module, request)
+    inputs = _inputs(value, name, module, request)
     return Subject(
-        found,
+        value,
         inputs,
         None,
-        [("", found)],
+        [("", value)],
         None,
-        _name(found) if not isinstance(found, torch.nn.Module) else name,
+        _name(value) if not isinstance(value, torch.nn.Module) else name,
         givers=(("", _attribute(module, request["inputs"])),) if request.get("inputs") else (),
     )
 
 
-def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Callable[[], Any]:
+def _inputs(value: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Callable[[], Any]:
     maker, shapes, device = request.get("inputs", ""), request.get("shapes") or [], request.get("device", "cuda")
     if maker:
         make = _attribute(module, maker)
@@ -285,9 +287,9 @@ def _inputs(found: Any, name: str, module: types.ModuleType, request: dict[str, 
             )
         return lambda: _arguments(make(device) if _takes(make, 1) else make())
     if shapes:
-        made = [_shape(each, device) for each in shapes]
-        return lambda: (tuple(each() for each in made), {})
-    needed = _required(found)
+        made = [_shape(from_shape, device) for from_shape in shapes]
+        return lambda: (tuple(from_shape() for from_shape in made), {})
+    needed = _required(value)
     if needed:
         shown = " ".join("--shape 8x16" for _ in needed)
         raise Misuse(
@@ -302,32 +304,34 @@ def _shape(text: str, device: str) -> Callable[[], Any]:
     if number:
         value = float(number[1]) if re.search("[.e]", number[1]) else int(number[1])
         return lambda: value
-    found = _SHAPE.match(text)
-    dtype = DTYPES.get(found["dtype"] or "float32") if found else None
-    if found is None or dtype is None:
+    match = _SHAPE.match(text)
+    dtype = DTYPES.get(match["dtype"] or "float32") if match else None
+    if match is None or dtype is None:
         raise Misuse(
             f"`--shape {text}`: write 8x128, 8x128:bf16, 8x128:int64<50257, or =0.5 for a number; dtypes are {', '.join(DTYPES)}"
         )
-    sizes = () if found["sizes"] == "scalar" else tuple(map(int, found["sizes"].split("x")))
-    below = int(found["below"] or 2)
+    sizes = () if match["sizes"] == "scalar" else tuple(map(int, match["sizes"].split("x")))
+    below = int(match["below"] or 2)
     if dtype.is_floating_point:
         return lambda: torch.randn(sizes, device=device, dtype=dtype)
     return lambda: torch.randint(0, below, sizes, device=device).to(dtype)
 
 
-def _required(found: Any) -> list[str]:
+def _required(function: Any) -> list[str]:
     """Return the names of the parameters that a call must pass."""
     try:
-        parameters = inspect.signature(found.forward if isinstance(found, torch.nn.Module) else found).parameters.values()
+        parameters = inspect.signature(
+            function.forward if isinstance(function, torch.nn.Module) else function
+        ).parameters.values()
     except (TypeError, ValueError):
         return []
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in parameters if each.default is each.empty and each.kind not in kinds]
+    return [parameter.name for parameter in parameters if parameter.default is parameter.empty and parameter.kind not in kinds]
 
 
-def unfit(found: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def unfit(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Return why the callable cannot take these arguments; "" if it can."""
-    target = found.call.forward if isinstance(found.call, torch.nn.Module) else found.call
+    target = subject.call.forward if isinstance(subject.call, torch.nn.Module) else subject.call
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
@@ -336,7 +340,7 @@ def unfit(found: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         signature.bind(*args, **kwargs)
     except TypeError as error:
         given = f"{len(args)} argument{'s' * (len(args) != 1)}" + f" and {', '.join(kwargs)}" * bool(kwargs)
-        return f"{found.name}{signature} cannot take what its inputs gave, {given} ({error}): change the inputs"
+        return f"{subject.name}{signature} cannot take what its inputs gave, {given} ({error}): change the inputs"
     return ""
 
 
@@ -346,8 +350,10 @@ def _takes(function: Any, count: int) -> bool:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
-    places_ = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    return len(places_) >= count or any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    places_ = [
+        parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(places_) >= count or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
 
 
 def _called(function: Callable[[], Any], doing: str) -> Any:
@@ -357,15 +363,15 @@ def _called(function: Callable[[], Any], doing: str) -> Any:
         raise Raised(f"calling {doing}", error) from error
 
 
-def _arguments(found: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Split what an inputs function returned into positional and keyword arguments."""
-    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], (tuple, list)) and isinstance(found[1], dict):
-        return tuple(found[0]), dict(found[1])
-    if type(found) is dict:
-        return (), dict(found)
-    if type(found) in (tuple, list):
-        return tuple(found), {}
-    return (found,), {}
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], (tuple, list)) and isinstance(value[1], dict):
+        return tuple(value[0]), dict(value[1])
+    if type(value) is dict:
+        return (), dict(value)
+    if type(value) in (tuple, list):
+        return tuple(value), {}
+    return (value,), {}
 
 
 def _name(function: Any) -> str:
@@ -391,6 +397,8 @@ def _code_owner(function: Any) -> Any:
     return inspect.unwrap(getattr(function, "__func__", function))
 
 
-def on_gpu(found: Subject, args: Any, out: Any) -> bool:
+def on_gpu(subject: Subject, args: Any, out: Any) -> bool:
     """Return whether anything of a call is on the GPU."""
-    return any(each.is_cuda for each in (*tensors.tensors(args), *tensors.tensors(out), *state.tensors(found.reach).values()))
+    return any(
+        tensor.is_cuda for tensor in (*tensors.tensors(args), *tensors.tensors(out), *state.tensors(subject.reach).values())
+    )

@@ -86,6 +86,6 @@ _loaded: list[Any] = []
 def _runtime() -> Any:
     """Return the CUDA runtime that torch has loaded."""
     if not _loaded:
-        found = re.search(r"/\S*libcudart[^/\s]*\.so\S*", Path("/proc/self/maps").read_text())
-        _loaded.append(ctypes.CDLL(found[0]) if found else None)
+        match = re.search(r"/\S*libcudart[^/\s]*\.so\S*", Path("/proc/self/maps").read_text())
+        _loaded.append(ctypes.CDLL(match[0]) if match else None)
     return _loaded[0]

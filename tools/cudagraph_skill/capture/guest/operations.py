@@ -51,11 +51,11 @@ class Operation(NamedTuple):
 def flat(value: Any) -> Iterator[Any]:
     """Yield the values in nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from flat(each)
+        for item in value:
+            yield from flat(item)
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from flat(each)
+        for item in value.values():
+            yield from flat(item)
     else:
         yield value
 
@@ -122,12 +122,12 @@ def _begin(tensor: torch.Tensor) -> int:
 
 
 def _scalars(given: list[Any]) -> Iterator[Any]:
-    for each in given:
-        if isinstance(each, (bool, int, float, complex, str)):
-            yield each
-        elif isinstance(each, torch.Tensor) and not each.is_cuda and each.numel() <= _SMALL and not each.is_meta:
+    for item in given:
+        if isinstance(item, (bool, int, float, complex, str)):
+            yield item
+        elif isinstance(item, torch.Tensor) and not item.is_cuda and item.numel() <= _SMALL and not item.is_meta:
             with contextlib.suppress(RuntimeError, NotImplementedError):
-                yield tuple(flat(each.tolist()))
+                yield tuple(flat(item.tolist()))
 
 
 def _computes(func: Any) -> bool:
@@ -139,12 +139,12 @@ def _computes(func: Any) -> bool:
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """Return the tensors that an operation without a result changes, by its schema."""
-    found = []
+    written = []
     for number, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = args[number] if number < len(args) else kwargs.get(argument.name)
-            found += [each for each in flat([given]) if isinstance(each, torch.Tensor)]
-    return found
+            written += [item for item in flat([given]) if isinstance(item, torch.Tensor)]
+    return written
 
 
 def _sampled(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -204,10 +204,10 @@ class Prober(_Mode):
 
 def _on_gpu(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether an operation involves the GPU: a tensor there, or a device argument."""
-    for each in (*flat(args), *flat(kwargs)):
-        if isinstance(each, torch.Tensor) and each.is_cuda:
+    for item in (*flat(args), *flat(kwargs)):
+        if isinstance(item, torch.Tensor) and item.is_cuda:
             return True
-        if isinstance(each, torch.device) and each.type == "cuda":
+        if isinstance(item, torch.device) and item.type == "cuda":
             return True
     return False
 
@@ -258,13 +258,13 @@ _WAITS = (
 @contextlib.contextmanager
 def waits() -> Iterator[list[Failure]]:
     """Collect the calls that wait for the GPU but are not operations."""
-    found: list[Failure] = []
+    failures: list[Failure] = []
     before = [(owner, name, getattr(owner, name)) for owner, name in _WAITS]
 
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(real)
         def call(*args: Any, **kwargs: Any) -> Any:
-            found.append(Failure(name, "", stack.here()))
+            failures.append(Failure(name, "", stack.here()))
             return real(*args, **kwargs)
 
         return call
@@ -272,7 +272,7 @@ def waits() -> Iterator[list[Failure]]:
     for owner, name, real in before:
         setattr(owner, name, watched(f"torch.cuda.{name}", real))
     try:
-        yield found
+        yield failures
     finally:
         for owner, name, real in before:
             setattr(owner, name, real)
@@ -281,15 +281,15 @@ def waits() -> Iterator[list[Failure]]:
 @contextlib.contextmanager
 def joins() -> Iterator[set[tuple[int, int]]]:
     """Collect which stream waited for which, as (waiting, waited for)."""
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     real = torch.cuda.Stream.wait_stream
 
     def wait_stream(self: torch.cuda.Stream, other: torch.cuda.Stream) -> None:
-        found.add((self.cuda_stream, other.cuda_stream))
+        pairs.add((self.cuda_stream, other.cuda_stream))
         real(self, other)
 
     torch.cuda.Stream.wait_stream = wait_stream
     try:
-        yield found
+        yield pairs
     finally:
         torch.cuda.Stream.wait_stream = real

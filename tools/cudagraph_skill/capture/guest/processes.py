@@ -264,12 +264,12 @@ def descendants(pid: int) -> set[int]:
             children.setdefault(parent, []).append(int(name))
         if state in {"Z", "X"}:
             zombies.add(int(name))
-    found, waiting = set(), [pid]
+    pids, waiting = set(), [pid]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found |= set(below)
+        pids |= set(below)
         waiting += below
-    return found - zombies
+    return pids - zombies
 
 
 def threads() -> int:
@@ -299,7 +299,7 @@ def parse_stack(text: str, main: int) -> list[Frame]:
 
 def _unescaped(text: str) -> str:
     """Decode the escapes that faulthandler writes for non-ASCII characters."""
-    return re.sub(r"\\(?:x(..)|u(....)|U(........))", lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
+    return re.sub(r"\\(?:x(..)|u(....)|U(........))", lambda match: chr(int(match[1] or match[2] or match[3], 16)), text)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -317,10 +317,10 @@ def _high(fd: int) -> int:
 
 def _identity(fd: int) -> tuple[int, int] | None:
     try:
-        found = os.fstat(fd)
+        status = os.fstat(fd)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _memory_file() -> int:
@@ -384,8 +384,8 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
-    found = re.search(r"^Pss:\s+(\d+) kB", _read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else _resident(pid)
+    match = re.search(r"^Pss:\s+(\d+) kB", _read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else _resident(pid)
 
 
 def _read(path: str) -> str:
@@ -397,16 +397,16 @@ def _read(path: str) -> str:
 
 def stack_of(error: BaseException) -> list[Frame]:
     """Return where an exception was raised, outermost frame first."""
-    found: list[Frame] = []
+    frames: list[Frame] = []
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        found.append([code.co_filename, step.tb_lineno, code.co_name])
+        frames.append([code.co_filename, step.tb_lineno, code.co_name])
         step = step.tb_next
-    return found
+    return frames
 
 
 def signal_name(number: int) -> str:
     """Return `SIGSEGV` for 11; real-time signals have no name."""
     names: Iterable[signal.Signals] = signal.Signals
-    return next((each.name for each in names if each == number), f"signal {number}")
+    return next((one_signal.name for one_signal in names if one_signal == number), f"signal {number}")

@@ -40,10 +40,10 @@ class Frame(NamedTuple):
 
 def rank(path: str) -> int:
     """2 for a file of the user's own project, 1 for an installed package, 0 for torch, the standard library and ourselves."""
-    found = _seen.get(path)
-    if found is None:
-        found = _seen[path] = _rank(path)
-    return found
+    known = _seen.get(path)
+    if known is None:
+        known = _seen[path] = _rank(path)
+    return known
 
 
 def _rank(path: str) -> int:
@@ -54,32 +54,32 @@ def _rank(path: str) -> int:
     torch = getattr(sys.modules.get("torch"), "__file__", None) or "/nowhere/"  # it may be built in a folder of the user's
     if real.startswith((_OURS + os.sep, os.path.dirname(os.path.realpath(torch)) + os.sep)):
         return 0
-    if any(each in parts for each in _LIBRARY):
+    if any(folder in parts for folder in _LIBRARY):
         return 1
-    standard = {os.path.realpath(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib")}
-    return 0 if any(real.startswith(each + os.sep) for each in standard) else 2
+    standard = {os.path.realpath(sysconfig.get_path(folder)) for folder in ("stdlib", "platstdlib")}
+    return 0 if any(real.startswith(folder + os.sep) for folder in standard) else 2
 
 
 def ours(path: str) -> bool:
     """Return whether a file is one of the guest's own."""
-    return any(each.startswith(_OURS + os.sep) for each in (path, os.path.realpath(path)))
+    return any(place.startswith(_OURS + os.sep) for place in (path, os.path.realpath(path)))
 
 
 def of_traceback(trace: TracebackType | None) -> list[Place]:
     """Return the user's frames of a traceback, outermost first; those of installed packages if there are no others."""
-    found = []
+    places = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        found.append(Place(code.co_filename, trace.tb_lineno, code.co_name))
+        places.append(Place(code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
-    return _best(found)
+    return _best(places)
 
 
 def here() -> list[Place]:
     """Return the user's frames that led to this call, outermost first; on a thread of autograd those of the main thread."""
-    found = _best(_frames(sys._getframe(1)))
-    if found or threading.current_thread() is threading.main_thread():
-        return found
+    places = _best(_frames(sys._getframe(1)))
+    if places or threading.current_thread() is threading.main_thread():
+        return places
     main = sys._current_frames().get(threading.main_thread().ident or 0)
     return _best(_frames(main)) if main is not None else []
 
@@ -89,14 +89,14 @@ def stack() -> tuple[Frame, ...]:
     frame: FrameType | None = sys._getframe(1)
     if threading.current_thread() is not threading.main_thread() and not any(rank(each.path) == 2 for each in _frames(frame)):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    found = []
+    frames = []
     while frame is not None:
         code = frame.f_code
         if rank(code.co_filename) == 2:
             owner = id(frame.f_locals.get("self")) if "self" in code.co_varnames[:1] else 0
-            found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, owner))
+            frames.append(Frame(code.co_filename, frame.f_lineno, code.co_name, owner))
         frame = frame.f_back
-    return tuple(found[::-1])
+    return tuple(frames[::-1])
 
 
 def through(part: str) -> bool:
@@ -110,16 +110,16 @@ def through(part: str) -> bool:
 
 
 def _frames(frame: FrameType | None) -> list[Place]:
-    found = []
+    frames = []
     while frame is not None:
-        found.append(Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frames.append(Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    return found[::-1]
+    return frames[::-1]
 
 
-def _best(found: list[Place]) -> list[Place]:
+def _best(places: list[Place]) -> list[Place]:
     for wanted in (2, 1):
-        chosen = [each for each in found if rank(each.path) == wanted]
+        chosen = [place for place in places if rank(place.path) == wanted]
         if chosen:
             return chosen
     return []
@@ -127,4 +127,4 @@ def _best(found: list[Place]) -> list[Place]:
 
 def via(places: list[Place]) -> list[str]:
     """Format the frames before the last as `file:line in function`."""
-    return [f"{os.path.basename(each.path)}:{each.line} in {each.function}" for each in places[:-1]]
+    return [f"{os.path.basename(place.path)}:{place.line} in {place.function}" for place in places[:-1]]

@@ -1,4 +1,4 @@
-"""Starts the guest in the user's interpreter: `python start.py COMMANDS REPORTS [program]`, two file descriptors.
+"""Start the guest in the user's interpreter: `python start.py COMMANDS REPORTS [program]`, two file descriptors.
 
 It is run as a file and loads our package from where it lies, so that no folder of ours stands on the user's `sys.path`. It
 keeps to the syntax of Python 3.6, so that an interpreter that is too old can say so.

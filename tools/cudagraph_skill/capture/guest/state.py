@@ -49,7 +49,7 @@ def walk(roots: list[tuple[str, Any]]) -> Iterator[Found]:
         seen.add(id(value))
         alive.append(value)
         yield Found(path, value)
-        waiting.extend(Found(_joined(path, step), each) for step, each in _parts(value))
+        waiting.extend(Found(_joined(path, step), part) for step, part in _parts(value))
 
 
 def _joined(path: str, step: str) -> str:
@@ -64,13 +64,13 @@ def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return f
     if isinstance(value, (staticmethod, classmethod)):
         return [("", value.__func__)]
     if isinstance(value, property):
-        return [("", each) for each in (value.fget, value.fset) if each is not None]
+        return [("", part) for part in (value.fget, value.fset) if part is not None]
     if isinstance(value, dict):
-        return [(_key(key, n), each) for n, (key, each) in enumerate(list(value.items()))]
+        return [(_key(key, n), part) for n, (key, part) in enumerate(list(value.items()))]
     if isinstance(value, (list, tuple, deque)):
-        return [(f"[{n}]", each) for n, each in enumerate(list(value))]
+        return [(f"[{n}]", part) for n, part in enumerate(list(value))]
     if isinstance(value, (set, frozenset)):
-        return [("{}", each) for each in list(value) if not isinstance(each, _PLAIN)]
+        return [("{}", part) for part in list(value) if not isinstance(part, _PLAIN)]
     if isinstance(value, functools.partial):
         return [("", value.func), (".args", value.args), (".keywords", value.keywords)]
     if isinstance(value, types.MethodType):
@@ -88,24 +88,24 @@ def _key(key: Any, number: int) -> str:
 
 def _of_function(function: types.FunctionType) -> list[tuple[str, Any]]:
     if stack.ours(function.__code__.co_filename):  # what stands around the target while it is watched
-        return [("", each) for each in (getattr(function, "__wrapped__", None),) if each is not None]
-    found: list[tuple[str, Any]] = []
+        return [("", part) for part in (getattr(function, "__wrapped__", None),) if part is not None]
+    parts: list[tuple[str, Any]] = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # an empty cell
-            found.append((f"{name}" if not name.startswith("__class__") else "", cell.cell_contents))
-    found += [("()", each) for each in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())]
+            parts.append((f"{name}" if not name.startswith("__class__") else "", cell.cell_contents))
+    parts += [("()", part) for part in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())]
     if vars(function):
-        found.append(("", vars(function)))
+        parts.append(("", vars(function)))
     if stack.rank(function.__code__.co_filename) == 2:
         space = function.__globals__
-        found += [(f"{name}", space[name]) for name in _names(function.__code__) if name in space and _data(space[name])]
-    return found
+        parts += [(f"{name}", space[name]) for name in _names(function.__code__) if name in space and _data(space[name])]
+    return parts
 
 
 def _names(code: types.CodeType) -> list[str]:
     """Return the globals and attributes named by a function and by those inside it."""
-    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    return list(dict.fromkeys([*code.co_names, *(name for each in inner for name in _names(each))]))
+    inner = [inner_code for inner_code in code.co_consts if isinstance(inner_code, types.CodeType)]
+    return list(dict.fromkeys([*code.co_names, *(name for inner_code in inner for name in _names(inner_code))]))
 
 
 def _data(value: Any) -> bool:
@@ -128,7 +128,7 @@ def _own_class(kind: type) -> bool:
 def _of_class(kind: type) -> list[tuple[str, Any]]:
     if not _own_class(kind):
         return []
-    return [(f".{name}", each) for name, each in list(vars(kind).items()) if not name.startswith("__")]
+    return [(f".{name}", member) for name, member in list(vars(kind).items()) if not name.startswith("__")]
 
 
 def _of_object(value: Any) -> list[tuple[str, Any]]:
@@ -138,42 +138,42 @@ def _of_object(value: Any) -> list[tuple[str, Any]]:
     if module in sys.stdlib_module_names and not isinstance(value, types.SimpleNamespace) and not _own_class(type(value)):
         wrapped = getattr(value, "__wrapped__", None)  # what functools.cache stands around
         return [("", wrapped)] if isinstance(wrapped, types.FunctionType) else []
-    found = _of_module(value) if isinstance(value, torch.nn.Module) else []
-    found += [(f".{name}", each) for name, each in _attributes(value).items()]
+    parts = _of_module(value) if isinstance(value, torch.nn.Module) else []
+    parts += [(f".{name}", part) for name, part in _attributes(value).items()]
     if _own_class(type(value)):
-        found += [("", each) for each in type(value).__mro__[:-1] if _own_class(each)]
-        found += [("", vars(each)[name]) for each in type(value).__mro__[:-1] if _own_class(each) for name in _methods(each)]
+        parts += [("", part) for part in type(value).__mro__[:-1] if _own_class(part)]
+        parts += [("", vars(part)[name]) for part in type(value).__mro__[:-1] if _own_class(part) for name in _methods(part)]
     wrapped = getattr(value, "__wrapped__", None)
-    return [*found, *([("", wrapped)] if isinstance(wrapped, types.FunctionType) else [])]
+    return [*parts, *([("", wrapped)] if isinstance(wrapped, types.FunctionType) else [])]
 
 
 def _methods(kind: type) -> list[str]:
-    return [name for name, each in vars(kind).items() if isinstance(each, types.FunctionType)]
+    return [name for name, member in vars(kind).items() if isinstance(member, types.FunctionType)]
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    found = {} if isinstance(value, torch.nn.Module) else dict(getattr(value, "__dict__", {}))
-    return {**found, **_slots(value)}
+    attributes = {} if isinstance(value, torch.nn.Module) else dict(getattr(value, "__dict__", {}))
+    return {**attributes, **_slots(value)}
 
 
 def _slots(value: Any) -> dict[str, Any]:
     """Return the attributes of an object that are not in its `__dict__`."""
-    found = {}
+    attributes = {}
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                found[name] = getattr(value, name)
-    return found
+                attributes[name] = getattr(value, name)
+    return attributes
 
 
 def _of_module(module: torch.nn.Module) -> list[tuple[str, Any]]:
     """Return parameters, buffers, numbers and submodules by attribute: `.weight` rather than `._parameters['weight']`."""
     inside = ("_parameters", "_buffers", "_modules")
     own = [
-        (f".{name}", each) for name, each in vars(module).items() if name not in inside and (not name.endswith(_HOOKS) or each)
+        (f".{name}", part) for name, part in vars(module).items() if name not in inside and (not name.endswith(_HOOKS) or part)
     ]
-    own += [(f".{name}", each) for kind in inside for name, each in (vars(module).get(kind) or {}).items()]
+    own += [(f".{name}", part) for kind in inside for name, part in (vars(module).get(kind) or {}).items()]
     return own + [("", vars(module)[kind]) for kind in inside if kind in vars(module)]
 
 
@@ -192,26 +192,26 @@ def _filled(value: Any) -> bool:
 
 def trained(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
     """Return parameters and buffers of modules and the state of optimizers, by path."""
-    found: dict[str, torch.Tensor] = {}
+    weights: dict[str, torch.Tensor] = {}
     for path, value in walk(roots):
         if isinstance(value, torch.nn.Module):
-            found.update({f"{path}.{name}": each for name, each in value.named_parameters(recurse=False) if _filled(each)})
-            found.update({f"{path}.{name}": each for name, each in value.named_buffers(recurse=False) if _filled(each)})
+            weights.update({f"{path}.{name}": own for name, own in value.named_parameters(recurse=False) if _filled(own)})
+            weights.update({f"{path}.{name}": own for name, own in value.named_buffers(recurse=False) if _filled(own)})
         elif isinstance(value, torch.optim.Optimizer):
             for number, entry in enumerate(value.state.values()):
-                found.update({f"{path}.state[{number}].{key}": each for key, each in entry.items() if torch.is_tensor(each)})
-    return found
+                weights.update({f"{path}.state[{number}].{key}": kept for key, kept in entry.items() if torch.is_tensor(kept)})
+    return weights
 
 
 def scalars(roots: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return numbers, flags and strings by path, and the length of each list, dict, set and queue."""
-    found = {}
+    numbers = {}
     for path, value in walk(roots):
         if isinstance(value, (int, float, complex, str)) and path:
-            found[path] = value
+            numbers[path] = value
         elif isinstance(value, (list, dict, set, deque)) and path:
-            found[f"len({path})"] = len(value)
-    return found
+            numbers[f"len({path})"] = len(value)
+    return numbers
 
 
 def assign(roots: list[tuple[str, Any]], wanted: str, value: Any) -> None:
@@ -219,8 +219,8 @@ def assign(roots: list[tuple[str, Any]], wanted: str, value: Any) -> None:
     for path, owner in walk(roots):
         if isinstance(owner, _PLAIN) or not wanted.startswith(path):
             continue
-        for step, each in _parts(owner):
-            if step and _joined(path, step) == wanted and isinstance(each, _PLAIN) and _set(owner, step, value):
+        for step, part in _parts(owner):
+            if step and _joined(path, step) == wanted and isinstance(part, _PLAIN) and _set(owner, step, value):
                 return
 
 
@@ -266,10 +266,10 @@ class Snapshot:
 
     def restore(self) -> None:
         """Put all of it back."""
-        for each in self._back:
-            each()
-        for each in self._random:
-            each()
+        for undo in self._back:
+            undo()
+        for undo in self._random:
+            undo()
 
     def _save(self, value: Any, most_bytes: int) -> None:
         if isinstance(value, torch.Tensor):
@@ -294,7 +294,7 @@ class Snapshot:
         if isinstance(getattr(value, "__dict__", None), dict):
             self._back.append(functools.partial(_refill_dict, value.__dict__, dict(value.__dict__)))
         if _own_class(type(value)):
-            self._back += [functools.partial(object.__setattr__, value, name, each) for name, each in _slots(value).items()]
+            self._back += [functools.partial(object.__setattr__, value, name, slot) for name, slot in _slots(value).items()]
         if isinstance(value, random.Random):
             self._back.append(functools.partial(value.setstate, value.getstate()))
         numpy = sys.modules.get("numpy")
@@ -360,10 +360,10 @@ def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _restore_class(kind: type, items: dict[str, Any]) -> None:
-    for name, each in items.items():
-        if not name.startswith("__") and vars(kind).get(name) is not each:
-            setattr(kind, name, each)
-    for name in [each for each in vars(kind) if each not in items and not each.startswith("__")]:
+    for name, member in items.items():
+        if not name.startswith("__") and vars(kind).get(name) is not member:
+            setattr(kind, name, member)
+    for name in [member for member in vars(kind) if member not in items and not member.startswith("__")]:
         delattr(kind, name)
 
 
@@ -396,7 +396,7 @@ def _random_states(own: list[torch.Generator]) -> list[Callable[[], None]]:
         back.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
     if torch.cuda.is_initialized():
         back.append(functools.partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
-    return back + [functools.partial(each.set_state, each.get_state()) for each in own]
+    return back + [functools.partial(generator.set_state, generator.get_state()) for generator in own]
 
 
 def seed(number: int) -> None:

@@ -38,11 +38,11 @@ def leaves(value: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator
     if id(value) in within:
         return
     within = (*within, id(value))
-    for name, each in children(value):
-        if children(each) or isinstance(each, (list, tuple, dict)):
-            yield from leaves(each, path + name, within)
+    for name, part in children(value):
+        if children(part) or isinstance(part, (list, tuple, dict)):
+            yield from leaves(part, path + name, within)
         else:
-            yield path + name, each
+            yield path + name, part
     if not children(value) and not path and not isinstance(value, (list, tuple, dict)):
         yield path, value
 
@@ -53,16 +53,16 @@ def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return
         return []
     if isinstance(value, dict):
         return [
-            (f"[{key!r}]" if isinstance(key, (str, int)) else f"[{n}]", each) for n, (key, each) in enumerate(value.items())
+            (f"[{key!r}]" if isinstance(key, (str, int)) else f"[{n}]", part) for n, (key, part) in enumerate(value.items())
         ]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return [(f".{name}", each) for name, each in zip(value._fields, value, strict=True)]
+        return [(f".{name}", part) for name, part in zip(value._fields, value, strict=True)]
     if isinstance(value, (list, tuple)):
-        return [(f"[{n}]", each) for n, each in enumerate(value)]
+        return [(f"[{n}]", part) for n, part in enumerate(value)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(f".{each.name}", getattr(value, each.name, None)) for each in dataclasses.fields(value)]
+        return [(f".{part.name}", getattr(value, part.name, None)) for part in dataclasses.fields(value)]
     if type(value) in _batches:
-        return [(f".{name}", each) for name, each in vars(value).items()]
+        return [(f".{name}", part) for name, part in vars(value).items()]
     return []
 
 
@@ -78,43 +78,43 @@ def meet(value: Any, met: dict[Any, Any]) -> list[Any]:
     """
     call = met["calls"] = met.get("calls", 0) + 1
     state = []
-    for each in wholes(value):
-        known, held = met.get((type(each), id(each))), getattr(each, "__dict__", {})
-        if isinstance(each, _STATEFUL) or (known is not None and known[0] < call):
-            state.append(each)
-        elif met.get(type(each), call) < call and any(isinstance(one, torch.Tensor) for one in held.values()):
-            _batches.add(type(each))
-        met[type(each), id(each)] = (call, each)  # kept alive, so that its id stays its own
-        met.setdefault(type(each), call)
+    for whole in wholes(value):
+        known, held = met.get((type(whole), id(whole))), getattr(whole, "__dict__", {})
+        if isinstance(whole, _STATEFUL) or (known is not None and known[0] < call):
+            state.append(whole)
+        elif met.get(type(whole), call) < call and any(isinstance(item, torch.Tensor) for item in held.values()):
+            _batches.add(type(whole))
+        met[type(whole), id(whole)] = (call, whole)  # kept alive, so that its id stays its own
+        met.setdefault(type(whole), call)
     return state
 
 
 def wholes(value: Any) -> list[Any]:
     """Return the objects among arguments that are neither tensors, numbers nor batches: models, optimizers, caches."""
-    return [each for _, each in leaves(value) if hasattr(each, "__dict__") and not isinstance(each, (torch.Tensor, type))]
+    return [leaf for _, leaf in leaves(value) if hasattr(leaf, "__dict__") and not isinstance(leaf, (torch.Tensor, type))]
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
     """Return the tensors in a value."""
-    return [each for _, each in leaves(value) if isinstance(each, torch.Tensor)]
+    return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def numbers(value: Any) -> dict[str, Any]:
     """Return the Python numbers, flags and strings in a value, by path."""
-    return {path: each for path, each in leaves(value) if isinstance(each, (int, float, complex, str))}
+    return {path: leaf for path, leaf in leaves(value) if isinstance(leaf, (int, float, complex, str))}
 
 
 def keep(value: Any) -> dict[str, Kept]:
     """Copy tensors and numbers of a value to the CPU, by path. Waits for the GPU."""
-    found = {}
-    for path, each in leaves(value):
-        if isinstance(each, torch.Tensor):
-            found[path] = kept(each)
-        elif isinstance(each, (bool, int, float)):
-            found[path] = Kept(torch.tensor(each, dtype=torch.float64), (), torch.float64)
-        elif isinstance(each, complex):
-            found[path] = Kept(torch.tensor([each.real, each.imag], dtype=torch.float64), (), torch.float64)
-    return found
+    copies = {}
+    for path, leaf in leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            copies[path] = kept(leaf)
+        elif isinstance(leaf, (bool, int, float)):
+            copies[path] = Kept(torch.tensor(leaf, dtype=torch.float64), (), torch.float64)
+        elif isinstance(leaf, complex):
+            copies[path] = Kept(torch.tensor([leaf.real, leaf.imag], dtype=torch.float64), (), torch.float64)
+    return copies
 
 
 def kept(tensor: torch.Tensor) -> Kept:
@@ -194,11 +194,11 @@ def other_number(value: Any, wanted: str, path: str = "") -> Any:
         return not value if isinstance(value, bool) else value + 1
     if isinstance(value, dict):
         return {
-            key: other_number(each, wanted, path + step)
-            for (key, each), (step, _) in zip(value.items(), children(value), strict=True)
+            key: other_number(part, wanted, path + step)
+            for (key, part), (step, _) in zip(value.items(), children(value), strict=True)
         }
     if isinstance(value, (list, tuple)):
-        changed = [other_number(each, wanted, path + step) for step, each in children(value)]
+        changed = [other_number(part, wanted, path + step) for step, part in children(value)]
         return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
     return value
 
@@ -213,25 +213,25 @@ def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
     if isinstance(value, torch.Tensor):
         return _clone(value.detach()).requires_grad_(value.requires_grad)
     if isinstance(value, dict):
-        return {key: copied(each) for key, each in value.items()} if type(value) is dict else value
+        return {key: copied(part) for key, part in value.items()} if type(value) is dict else value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(copied, value))
     if isinstance(value, (list, tuple)):
         return type(value)(map(copied, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.replace(
-            value, **{each.name: copied(getattr(value, each.name)) for each in dataclasses.fields(value) if each.init}
+            value, **{part.name: copied(getattr(value, part.name)) for part in dataclasses.fields(value) if part.init}
         )
     if type(value) in _batches:
         twin = copy.copy(value)
-        vars(twin).update({name: copied(each) for name, each in vars(value).items()})
+        vars(twin).update({name: copied(part) for name, part in vars(value).items()})
         return twin
     return value
 
 
 def static(value: Any) -> Any:
     """Return arguments that can be overwritten before a replay; an expanded tensor, whose elements share memory, is copied."""
-    if any(0 in each.stride() and each.numel() > 1 for each in tensors(value) if each.layout is torch.strided):
+    if any(0 in tensor.stride() and tensor.numel() > 1 for tensor in tensors(value) if tensor.layout is torch.strided):
         return copied(value)
     return value
 
@@ -243,23 +243,23 @@ def put(static: Any, new: Any) -> list[str]:
     """
     stuck = []
     old = dict(leaves(static))
-    for path, each in leaves(new):
+    for path, leaf in leaves(new):
         there = old.get(path)
-        if isinstance(each, torch.Tensor) and isinstance(there, torch.Tensor):
-            if each is there:
+        if isinstance(leaf, torch.Tensor) and isinstance(there, torch.Tensor):
+            if leaf is there:
                 continue
-            if each.shape != there.shape:
-                stuck.append(f"shape of argument {path}: {tuple(there.shape)} at capture, then {tuple(each.shape)}")
+            if leaf.shape != there.shape:
+                stuck.append(f"shape of argument {path}: {tuple(there.shape)} at capture, then {tuple(leaf.shape)}")
                 continue
             with torch.no_grad():
-                there.detach().copy_(each)
-        elif isinstance(each, torch.Tensor) or isinstance(there, torch.Tensor):
-            was, now = ("a tensor" if isinstance(one, torch.Tensor) else repr(one)[:40] for one in (there, each))
+                there.detach().copy_(leaf)
+        elif isinstance(leaf, torch.Tensor) or isinstance(there, torch.Tensor):
+            was, now = ("a tensor" if isinstance(item, torch.Tensor) else repr(item)[:40] for item in (there, leaf))
             stuck.append(f"argument {path}: {was} at capture, then {now}")
         elif (
-            isinstance(each, (int, float, complex, str))
-            and each != there
-            and not (isinstance(each, float) and math.isnan(each))
+            isinstance(leaf, (int, float, complex, str))
+            and leaf != there
+            and not (isinstance(leaf, float) and math.isnan(leaf))
         ):
-            stuck.append(f"number in argument {path}: {there!r} at capture, then {each!r}")
+            stuck.append(f"number in argument {path}: {there!r} at capture, then {leaf!r}")
     return stuck

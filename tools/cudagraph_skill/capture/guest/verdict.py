@@ -131,22 +131,22 @@ def _failed(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, An
 def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[list[Cause], list[str]]:
     """Return the causes of a wrong replay, and notes on what could not be found out."""
     report.progress("looking for the first operation that differs")
-    causes = [Cause("wrong", "argument-number", None, each) for each in list(dict.fromkeys(seen.captured.stuck))[:1]]
+    causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(seen.captured.stuck))[:1]]
     if seen.wrong is None:
         return causes, []
     start = time.monotonic()
     try:
-        found = why_wrong.explain(source, seen)
+        lines = why_wrong.explain(source, seen)
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
         return causes, []
     where = (
-        f"first at line {found[0].place.line}"
-        if found and found[0].place
+        f"first at line {lines[0].place.line}"
+        if lines and lines[0].place
         else "no operation differs: the state was replaced from Python"
     )
     report.step("diverge", "ok", where, time.monotonic() - start)
-    return causes + found, []
+    return causes + lines, []
 
 
 def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Cause]:
@@ -154,14 +154,14 @@ def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Cause
     report.progress("recording what changes from call to call")
     start = time.monotonic()
     try:
-        found = why_wrong.restless(source, seen)
+        lines = why_wrong.restless(source, seen)
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
         return []
     report.step(
-        "diverge", "differs" if found else "ok", "numbers and operations of several eager calls", time.monotonic() - start
+        "diverge", "differs" if lines else "ok", "numbers and operations of several eager calls", time.monotonic() - start
     )
-    return found
+    return lines
 
 
 # The steps after the replays ------------------------------------------------------------------------------------------
@@ -186,11 +186,11 @@ def _later_steps(source: load.Source, seen: checks.Seen, report: Any) -> None:
     _random(seen, report)
 
 
-def _nodes_said(found: Nodes | None) -> str:
-    if found is None:
+def _nodes_said(nodes: Nodes | None) -> str:
+    if nodes is None:
         return ""
-    host = f", {found.host_copies} of them out of host memory" if found.host_copies else ""
-    listed = [f"{count} {kind}" + host * (kind == "memcpy") for kind, count in sorted(found.kinds.items())]
+    host = f", {nodes.host_copies} of them out of host memory" if nodes.host_copies else ""
+    listed = [f"{count} {kind}" + host * (kind == "memcpy") for kind, count in sorted(nodes.kinds.items())]
     return ", ".join(listed) or "none: the graph is empty"
 
 
@@ -213,20 +213,20 @@ def _decides(source: load.Source, path: str) -> bool:
         return False  # a third call on the user's own objects is not worth the answer
     left = []
     for change in (False, True):
-        found = source.fresh()
-        args = checks.arguments(found, 0)
+        subject = source.fresh()
+        args = checks.arguments(subject, 0)
         with suppress(Exception):
             left.append(
-                checks.eager_call(found, 0, full=False, given=tensors.other_number(args, path) if change else args).left()
+                checks.eager_call(subject, 0, full=False, given=tensors.other_number(args, path) if change else args).left()
             )
     return len(left) == 2 and any(far > 0 for far in tensors.differences(*left).values())
 
 
 def _modes(source: load.Source, report: Any) -> None:
-    found = source.last_roots
-    modules = [each for _, each in state.walk(found) if isinstance(each, torch.nn.Module)] if found else []
+    roots = source.last_roots
+    modules = [layer for _, layer in state.walk(roots) if isinstance(layer, torch.nn.Module)] if roots else []
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
-    minding = [each for each in modules if isinstance(each, kinds)]
+    minding = [layer for layer in modules if isinstance(layer, kinds)]
     if not minding:
         report.step("modes", "ok", "no layer that train() and eval() change")
         return
@@ -255,11 +255,11 @@ def _random(seen: checks.Seen, report: Any) -> None:
 
 def _again(source: load.Source, seen: checks.Seen, report: Any) -> None:
     """Capture the same callable a second time and report the outcome."""
-    start, found = time.monotonic(), source.last
-    if found is None:
+    start, subject = time.monotonic(), source.last
+    if subject is None:
         return
     try:
-        shot = checks.capture(found, seen.warm_ups)
+        shot = checks.capture(subject, seen.warm_ups)
         outcome, said = (
             ("ok", "captures again") if shot.error is None else ("failed", why_failed.shown(why_failed.innermost(shot.error)))
         )
@@ -371,8 +371,8 @@ def machine() -> dict[str, str]:
     """Return GPU, driver, torch, CUDA and Python of this run."""
     driver = ""
     with suppress(OSError):
-        found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
-        driver = found[1] if found else ""
+        match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
+        driver = match[1] if match else ""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_initialized() else ""
     return {
         "gpu": gpu,

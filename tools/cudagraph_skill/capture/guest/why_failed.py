@@ -55,25 +55,25 @@ def explain(source: Source, seen: Seen, report: Any) -> tuple[list[Cause], list[
     causes = [first_cause(seen)]
     if causes[0].place is None or "previous error" in causes[0].error:
         report.progress("watching a second capture for the line")
-        found = _tried(lambda: _watched(source, seen, causes[0]), notes, "watching the capture")
-        causes = [*found, *(each._replace(first=False) for each in causes if each.place is not None or not found)]
+        watched = _tried(lambda: _watched(source, seen, causes[0]), notes, "watching the capture")
+        causes = [*watched, *(cause._replace(first=False) for cause in causes if cause.place is not None or not watched)]
     report.progress("trying each operation under capture")
     return _unique([*causes, *(_tried(lambda: _probed(source, seen), notes, "trying each operation") or [])]), notes
 
 
 def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
     try:
-        found: list[Cause] = work()
+        located: list[Cause] = work()
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         notes.append(f"{doing} raised {shown(error)}")
         return []
-    return found
+    return located
 
 
 def _watched(source: Source, seen: Seen, cause: Cause) -> list[Cause]:
     """Capture again and watch: the operation that broke it, another thread's error, or the last work on a stream that did not join."""
-    found = source.fresh()
-    checks.warm_up(found, seen.warm_ups)
+    subject = source.fresh()
+    checks.warm_up(subject, seen.warm_ups)
     seen_by: list[operations.Watcher] = []
     waits: list[operations.Failure] = []
 
@@ -85,7 +85,7 @@ def _watched(source: Source, seen: Seen, cause: Cause) -> list[Cause]:
         waits.extend(waited)
 
     with _threads() as threads, operations.joins() as joined:
-        shot = checks.capture(found, seen.warm_ups, watched)
+        shot = checks.capture(subject, seen.warm_ups, watched)
     watcher = seen_by[0]
     if watcher.broken is not None:
         return [_at(watcher.broken, cause, "breaks the capture, and its error was swallowed")]
@@ -94,65 +94,65 @@ def _watched(source: Source, seen: Seen, cause: Cause) -> list[Cause]:
     if waits:
         return [_at(waits[0], cause, "waits for the GPU, which a capture forbids")]
     if "unjoined" in cause.error or "unjoined" in str(shot.error):
-        left = [each for stream, each in watcher.others.items() if not any(waited == stream for _, waited in joined)]
-        return [_at(each, cause, "works on a stream that the capturing one does not wait for") for each in left[:1]]
-    return [_at(each, cause, "works on another stream than the capturing one") for each in list(watcher.others.values())[:1]]
+        left = [place for stream, place in watcher.others.items() if not any(waited == stream for _, waited in joined)]
+        return [_at(place, cause, "works on a stream that the capturing one does not wait for") for place in left[:1]]
+    return [_at(place, cause, "works on another stream than the capturing one") for place in list(watcher.others.values())[:1]]
 
 
-def _at(found: operations.Failure, cause: Cause, said: str) -> Cause:
-    place = found.places[-1] if found.places else None
+def _at(failure: operations.Failure, cause: Cause, said: str) -> Cause:
+    place = failure.places[-1] if failure.places else None
     return cause._replace(
-        place=place, op=found.name, said=said, error=found.error or cause.error, via=tuple(stack.via(found.places))
+        place=place, op=failure.name, said=said, error=failure.error or cause.error, via=tuple(stack.via(failure.places))
     )
 
 
 @contextmanager
 def _threads() -> Iterator[list[operations.Failure]]:
     """Collect what other threads raise."""
-    found: list[operations.Failure] = []
+    failures: list[operations.Failure] = []
     before = threading.excepthook
 
     def noted(args: Any) -> None:
         frames = stack.of_traceback(args.exc_traceback)
         if args.exc_value is not None:
-            found.append(operations.Failure("", shown(args.exc_value), frames))
+            failures.append(operations.Failure("", shown(args.exc_value), frames))
 
     threading.excepthook = noted
     try:
-        yield found
+        yield failures
     finally:
         threading.excepthook = before
 
 
 def _probed(source: Source, seen: Seen) -> list[Cause]:
     """Capture each operation of one eager call alone; return those that fail."""
-    found = source.fresh()
-    checks.warm_up(found, seen.warm_ups)
-    args, kwargs = checks.arguments(found, seen.warm_ups)
+    subject = source.fresh()
+    checks.warm_up(subject, seen.warm_ups)
+    args, kwargs = checks.arguments(subject, seen.warm_ups)
     try:
         with warnings.catch_warnings(), operations.waits() as waits, operations.Prober(torch.cuda.Stream()) as prober:
             warnings.simplefilter("ignore")  # of captures that hold nothing: an operation that makes a view
-            found.call(*args, **kwargs)
+            subject.call(*args, **kwargs)
         torch.cuda.synchronize()
     finally:
         checks.heal()
-    waited = [each for each in waits if each.places]
+    waited = [failure for failure in waits if failure.places]
     return [
-        Cause("fails", "capture", each.places[-1] if each.places else None, "fails at capture", each.name, each.error, tuple(stack.via(each.places)))
-        for each in (*prober.failures, *waited)
+        Cause("fails", "capture", failure.places[-1] if failure.places else None, "fails at capture", failure.name, failure.error, tuple(stack.via(failure.places)))
+        for failure in (*prober.failures, *waited)
     ]  # fmt: skip
 
 
 def _unique(causes: list[Cause]) -> list[Cause]:
     """Merge causes of the same line; an operation that only a later one knows is kept."""
-    found: dict[tuple[str, int], Cause] = {}
+    located: dict[tuple[str, int], Cause] = {}
     for cause in causes:
         key = (cause.place.path, cause.place.line) if cause.place else ("", 0)
-        if key not in found:
-            found[key] = cause
-        elif not found[key].op:
-            found[key] = found[key]._replace(op=cause.op)
-    return list(found.values())
+        if key not in located:
+            located[key] = cause
+        elif not located[key].op:
+            located[key] = located[key]._replace(op=cause.op)
+    return list(located.values())
 
 
 def place_of(error: BaseException) -> Place | None:

@@ -54,23 +54,23 @@ def explain(source: Source, seen: Seen) -> list[Cause]:
 def restless(source: Source, seen: Seen) -> list[Cause]:
     """Return the lines whose numbers or operations change in every eager call, where eager never repeats itself."""
     eager, _ = _eager(source, seen.warm_ups, 3)
-    found: list[tuple[int, Cause]] = []
+    numbered: list[tuple[int, Cause]] = []
     for later in eager[1:]:
-        found += _changes(eager[0], later, seen)
-    return _marked(found)
+        numbered += _changes(eager[0], later, seen)
+    return _marked(numbered)
 
 
 def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operation]], list[set[int]]]:
     """Record eager calls since the one that would be captured; return their operations and the memory of their inputs."""
     eager, given = [], []
-    found = source.fresh()
+    subject = source.fresh()
     for number in range(warm_ups):
-        checks.eager_call(found, number, full=False)
+        checks.eager_call(subject, number, full=False)
     for number in range(warm_ups, warm_ups + last + 1):
-        args = checks.arguments(found, number)
+        args = checks.arguments(subject, number)
         given.append({operations.memory(each) for each in tensors.tensors(args)})
         with operations.Recorder() as recorder:
-            out = found.call(*args[0], **args[1])
+            out = subject.call(*args[0], **args[1])
         torch.cuda.synchronize()
         eager.append([each._replace(results=tuple(one.cpu() for one in each.results)) for each in recorder.log])
         del out, args
@@ -80,16 +80,16 @@ def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operatio
 
 def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
     """Record the captured call in a fresh copy; return its operations with the results of replay `last`."""
-    found = source.fresh()
-    checks.warm_up(found, warm_ups)
+    subject = source.fresh()
+    checks.warm_up(subject, warm_ups)
     recorder = operations.Recorder()
-    shot = checks.capture(found, warm_ups, lambda: recorder)
+    shot = checks.capture(subject, warm_ups, lambda: recorder)
     if shot.error is not None:
         raise shot.error
     nodes.ready(shot.graph)
     for number in range(warm_ups, warm_ups + last + 1):
         if number > warm_ups:
-            tensors.put(shot.static, checks.arguments(found, number))
+            tensors.put(shot.static, checks.arguments(subject, number))
         else:
             torch.cuda.set_rng_state(shot.random)
         shot.graph.replay()
@@ -100,19 +100,19 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
 def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Cause]]:
     """Return each line where the captured call differs from eager call `last`, with the number of its operation."""
     then, now, graph = logs.eager[0], logs.eager[last], logs.graph
-    found: list[tuple[int, Cause]] = []
+    numbered: list[tuple[int, Cause]] = []
     for number, (eager, held) in enumerate(zip(now, graph, strict=False)):
         if not _alike(eager, held):
-            return [*_causes(found), (number, _branch(eager, held, seen))]
+            return [*_causes(numbered), (number, _branch(eager, held, seen))]
         earlier = then[number] if number < len(then) and _alike(then[number], eager) else None
         cause = _one(eager, held, earlier, logs, last, seen)
         if cause is not None:
-            found.append((number, cause))
+            numbered.append((number, cause))
     if len(now) != len(graph):
         longer = now if len(now) > len(graph) else graph
         end = min(len(now), len(graph))
-        found.append((end, _extra(longer[end], (graph if longer is now else now)[-1:], longer is now, seen)))
-    return _causes(found) or found[:1]
+        numbered.append((end, _extra(longer[end], (graph if longer is now else now)[-1:], longer is now, seen)))
+    return _causes(numbered) or numbered[:1]
 
 
 def _alike(one: Operation, other: Operation) -> bool:
@@ -121,24 +121,24 @@ def _alike(one: Operation, other: Operation) -> bool:
     return one.name == other.name and one.shapes == other.shapes and next(lines) == next(lines)
 
 
-def _causes(found: list[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
+def _causes(numbered: list[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
     """Return the causes that are causes, without operations that only show an effect."""
-    return [each for each in found if each[1].category != "value"]
+    return [pair for pair in numbered if pair[1].category != "value"]
 
 
 def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tuple[int, Cause]]:
     """Return the lines where a later eager call of the same copy uses another number or another operation."""
-    found: list[tuple[int, Cause]] = []
+    numbered: list[tuple[int, Cause]] = []
     for number, (eager, held) in enumerate(zip(now, then, strict=False)):
         if not _alike(eager, held):
-            return [*found, (number, _branch(eager, held, seen))]
+            return [*numbered, (number, _branch(eager, held, seen))]
         pairs = _other_numbers(eager, held)
         if pairs:
-            found.append((number, _on_cpu(eager, held) if eager.host else _number(eager, pairs[0], seen)))
+            numbered.append((number, _on_cpu(eager, held) if eager.host else _number(eager, pairs[0], seen)))
     if len(now) != len(then):
         longer, end = (now if len(now) > len(then) else then), min(len(now), len(then))
-        found.append((end, _extra(longer[end], (then if longer is now else now)[-1:], longer is now, seen)))
-    return found
+        numbered.append((end, _extra(longer[end], (then if longer is now else now)[-1:], longer is now, seen)))
+    return numbered
 
 
 def _one(  # noqa: PLR0911 - one return for each way to be wrong
@@ -206,12 +206,12 @@ def _on_cpu(eager: Operation, held: Operation) -> Cause:
 
 def _changing(seen: Seen) -> dict[str, str]:
     """Return the names of attributes, entries and variables that change from call to call, with their paths."""
-    found: dict[str, str] = {}
+    varying: dict[str, str] = {}
     for path in seen.changing:
         words = re.findall(r"[A-Za-z_]\w*", path.removeprefix("len("))
         if words:
-            found.setdefault(words[-1], path)
-    return found
+            varying.setdefault(words[-1], path)
+    return varying
 
 
 def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Cause:
@@ -248,7 +248,7 @@ def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int,
 
 def _maker(address: int, log: list[Operation]) -> Operation | None:
     """Return the operation of a call that allocated the memory at an address."""
-    return next((each for each in log if address and address in each.outputs), None)
+    return next((operation for operation in log if address and address in operation.outputs), None)
 
 
 def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Cause:
@@ -357,10 +357,10 @@ def _short(name: str) -> str:
     return name.removeprefix("aten.").partition(".")[0]
 
 
-def _marked(found: list[tuple[int, Cause]]) -> list[Cause]:
+def _marked(numbered: list[tuple[int, Cause]]) -> list[Cause]:
     """Return each line once, in the order of the operations, the first one marked."""
     unique: dict[Place | None, Cause] = {}
-    for _, cause in sorted(found, key=lambda each: each[0]):
+    for _, cause in sorted(numbered, key=lambda each: each[0]):
         unique.setdefault(cause.place, cause)
     causes = list(unique.values())[:_MOST]
     return [each._replace(first=number == 0) for number, each in enumerate(causes)]
