@@ -14,7 +14,6 @@ from cudagraph_skill.check.interpreter.truth import truth_of
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Bound,
-    Choice,
     Class,
     External,
     Function,
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.machine import Machine
+
+_STEPS = 64  # steps of a range that are told apart
 
 Args = list[Value]
 Kwargs = dict[str, Value]
@@ -105,51 +106,63 @@ def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if not args:
         return number()
     value = args[0]
+    unknown = number(mix("len", value.sym), value.origins)
     if isinstance(value, Sequence):
-        items = known_items(machine, value, node)
-        slot = (id(value), "items")
-        if slot in machine.read_slots:
-            message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"
-            return number(origins=machine.origin("CG302", node, message, slot))
-        return number(mix("len", value.sym), value.origins) if items is None else const(len(items))
+        return _length_of_sequence(machine, value, node)
     if isinstance(value, Mapping):
-        return number(mix("len", value.sym)) if value.rest is not None else const(len(value.slots))
-    if isinstance(value, Host) and value.known and isinstance(value.value, (str, bytes, tuple)):
+        return unknown if value.rest is not None else const(len(value.slots))
+    if isinstance(value, Host) and isinstance(value.value, (str, bytes, tuple)):
         return const(len(value.value), value.origins)
-    if isinstance(value, Instance):
-        method = value.cls.find("__len__")
-        if method:
-            return machine.call(Bound(value, method[1]), [], {}, node)
-        items = items_of(machine, value, node)
-        return number(mix("len", value.sym)) if items is None else const(len(items))
-    if isinstance(value, Object):
-        items = items_of(machine, value, node)
-        return number(mix("len", value.sym)) if items is None else const(len(items))
     if isinstance(value, Tensor):
         return const(value.first) if value.first is not None else Host("number", sym=mix("len", min(value.storages)))
-    return number(mix("len", value.sym), value.origins)
+    method = value.cls.find("__len__") if isinstance(value, Instance) else None
+    if method:
+        return machine.call(Bound(value, method[1]), [], {}, node)
+    items = items_of(machine, value, node) if isinstance(value, (Instance, Object)) else None
+    return unknown if items is None else const(len(items))
+
+
+def _length_of_sequence(machine: Machine, value: Sequence, node: ast.AST) -> Value:
+    items = known_items(machine, value, node)
+    slot = (id(value), "items")
+    if slot in machine.read_slots:
+        message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"
+        return number(origins=machine.origin("CG302", node, message, slot))
+    return number(mix("len", value.sym), value.origins) if items is None else const(len(items))
 
 
 def _range(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
-    if any(isinstance(arg, Tensor) and arg.on_gpu for arg in args):
+    if _has_gpu_tensor(args):
         machine.report("CG207", node, f"{quoted(node)} needs the value of a GPU tensor as a loop count")
         return Sequence("range", None, machine.round, number())
-    bounds = [arg.value for arg in args if isinstance(arg, Host) and arg.known and isinstance(arg.value, int)]
-    if len(bounds) == len(args) and args:
-        try:
-            steps = range(*bounds)
-        except (TypeError, ValueError):
-            return Value()
-        if len(steps) <= 64:
-            made = Sequence("range", [const(arg, origins_of(args)) for arg in steps], machine.round)
-            made.origins = origins_of(args)
-            return made
-    kind = "extent" if any(isinstance(arg, Host) and arg.kind == "extent" for arg in args) else "number"
-    made = Sequence(
-        "range", None, machine.round, Host(kind, sym=mix("range", *(arg.sym for arg in args)), origins=origins_of(args))
-    )
-    made.origins = origins_of(args)
+    origins = origins_of(args)
+    bounds = [arg.value for arg in args if isinstance(arg, Host) and isinstance(arg.value, int)]
+    try:
+        steps = range(*bounds) if args and len(bounds) == len(args) else None
+    except (TypeError, ValueError):
+        return Value()
+    if steps is not None and len(steps) <= _STEPS:
+        made = Sequence("range", [const(step, origins) for step in steps], machine.round)
+    else:
+        kind = "extent" if any(isinstance(arg, Host) and arg.kind == "extent" for arg in args) else "number"
+        step = Host(kind, sym=mix("range", *(arg.sym for arg in args)), origins=origins)
+        made = Sequence("range", None, machine.round, step)
+    made.origins = origins
     return made
+
+
+def _has_gpu_tensor(values: Args) -> bool:
+    return any(isinstance(value, Tensor) and value.on_gpu for value in values)
+
+
+def _known_numbers(values: Args) -> list[int | float]:
+    """Return the values that are known numbers."""
+    return [value.value for value in values if isinstance(value, Host) and isinstance(value.value, (int, float))]
+
+
+def _called(node: ast.AST, otherwise: str) -> str:
+    """Return the name by which a builtin is called, `otherwise` where it has another name."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else otherwise
 
 
 def _enumerate(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -207,10 +220,9 @@ def _sum(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         for item in values:
             total = binary(machine, ast.Add, total, item, node)
         return total
-    if items is not None and all(
-        isinstance(value, Host) and value.known and isinstance(value.value, (int, float)) for value in items
-    ):
-        return const(sum(value.value for value in items if isinstance(value, Host)), origins_of(items))  # type: ignore[misc]
+    known = _known_numbers(items or [])
+    if items is not None and len(known) == len(items):
+        return const(sum(known), origins_of(items))
     return number(mix("sum", *(value.sym for value in values)), origins_of(values))
 
 
@@ -218,23 +230,22 @@ def _extreme(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Val
     if not args:
         return Value()
     values = args if len(args) > 1 else items_of(machine, args[0], node) or [sample_item(machine, args[0], node)]
-    compared = [machine.call(kwargs["key"], [value], {}, node) for value in values] if "key" in kwargs else values
-    if any(isinstance(value, Tensor) and value.on_gpu for value in compared) and (len(compared) > 1 or len(args) == 1):
+    compared = _by_key(machine, values, kwargs, node)
+    if _has_gpu_tensor(compared) and (len(compared) > 1 or len(args) == 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
-        return (
-            next(value for value in values if isinstance(value, Tensor))
-            if any(isinstance(value, Tensor) for value in values)
-            else values[0]
-        )
-    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "max"
-    known = [
-        value.value for value in values if isinstance(value, Host) and value.known and isinstance(value.value, (int, float))
-    ]
-    if len(known) == len(values) and known and "key" not in kwargs:
+        return next((value for value in values if isinstance(value, Tensor)), values[0])
+    name = _called(node, "max")
+    known = _known_numbers(values)
+    if len(known) == len(values) and "key" not in kwargs:
         return const(min(known) if name == "min" else max(known), origins_of(values))
     if all(isinstance(value, Host) for value in values):
         return number(mix(name, *(value.sym for value in values)), origins_of(values))
     return (joined(values, machine.round) or Value()).marked(origins_of(values))
+
+
+def _by_key(machine: Machine, values: Args, kwargs: Kwargs, node: ast.AST) -> Args:
+    """Return what `max`, `min` and `sorted` compare: the values, or what `key` makes of each."""
+    return [machine.call(kwargs["key"], [value], {}, node) for value in values] if "key" in kwargs else values
 
 
 def _sorted(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -242,8 +253,7 @@ def _sorted(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Valu
         return Value()
     items = items_of(machine, args[0], node)
     values = items or [sample_item(machine, args[0], node)]
-    compared = [machine.call(kwargs["key"], [value], {}, node) for value in values] if "key" in kwargs else values
-    if any(isinstance(value, Tensor) and value.on_gpu for value in compared) and (items is None or len(items) > 1):
+    if _has_gpu_tensor(_by_key(machine, values, kwargs, node)) and (items is None or len(items) > 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
     if items is not None and "key" not in kwargs and all(isinstance(value, Host) and value.known for value in items):
         try:
@@ -258,27 +268,22 @@ def _any(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
         return Value()
     items = items_of(machine, args[0], node)
     values = items if items is not None else [sample_item(machine, args[0], node)]
-    if any(isinstance(value, Tensor) and value.on_gpu for value in values):
+    if _has_gpu_tensor(values):
         machine.report("CG206", node, f"{quoted(node)} asks for the truth of GPU tensors on the host")
         return Host("bool")
     truths = [truth_of(machine, value, node)[0] for value in values]
-    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "any"
-    if items is not None and None not in truths:
-        return const(any(truths) if name == "any" else all(truths), origins_of(values))
-    if items is not None and name == "any" and True in truths:
-        return const(True, origins_of(values))
-    if items is not None and name == "all" and False in truths:
-        return const(False, origins_of(values))
+    name = _called(node, "any")
+    decisive = name == "any"  # the truth of one item that decides alone
+    if items is not None and (decisive in truths or None not in truths):
+        return const(decisive if decisive in truths else not decisive, origins_of(values))
     return Host("bool", sym=mix(name, *(value.sym for value in values)), origins=origins_of(values))
 
 
 def _numeric(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if any(isinstance(arg, Tensor) for arg in args):
-        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "abs"
-        return machine.call(External(f"torch.{name}"), args, {}, node)
-    known = [arg.value for arg in args if isinstance(arg, Host) and arg.known]
-    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-    if len(known) == len(args) and name in {"abs", "round"} and all(isinstance(arg, (int, float)) for arg in known):
+        return machine.call(External(f"torch.{_called(node, 'abs')}"), args, {}, node)
+    name, known = _called(node, ""), _known_numbers(args)
+    if len(known) == len(args) and name in {"abs", "round"}:
         try:
             return const(getattr(builtins, name)(*known), origins_of(args))
         except (TypeError, ValueError, OverflowError):
@@ -304,36 +309,48 @@ _HOST_TYPES = {"builtins.int", "builtins.float", "builtins.str", "builtins.bool"
 
 
 def _is_a(value: Value, wanted: Value) -> bool | None:
-    """Tell whether a value is of a type, where that is known."""
-    if isinstance(wanted, Class):
-        return (
-            wanted in value.cls.line()
-            if isinstance(value, Instance) and not value.guessed
-            else None
-            if type(value) is Value
-            else False
-        )
-    if not isinstance(wanted, External) or isinstance(value, Choice) or type(value) is Value:
+    """Tell whether a value is of a type; None where that is not known."""
+    if type(value) is Value:
         return None
-    name = wanted.name
-    if isinstance(value, Tensor):
-        if name in {"torch.Tensor", "torch.nn.Parameter"}:
-            return None if value.optional or name.endswith("Parameter") else True
-        return False if name in _HOST_TYPES else None
-    if isinstance(value, Host) and name in {"torch.Tensor", "torch.nn.Module"}:
+    if isinstance(wanted, Class):
+        return _is_of_class(value, wanted)
+    answer = _ANSWERS.get(type(value))
+    return answer(value, wanted.name) if answer and isinstance(wanted, External) else None
+
+
+def _is_of_class(value: Value, wanted: Class) -> bool | None:
+    if isinstance(value, Instance):
+        return None if value.guessed else wanted in value.cls.line()
+    return False
+
+
+def _tensor_is(value: Tensor, name: str) -> bool | None:
+    if name == "torch.Tensor":
+        return None if value.optional else True
+    return False if name in _HOST_TYPES else None
+
+
+def _host_is(value: Host, name: str) -> bool | None:
+    if name in {"torch.Tensor", "torch.nn.Module"}:
         return False
-    if isinstance(value, Host) and value.known and name.startswith("builtins."):
-        kind = getattr(builtins, name[9:], None)
-        return isinstance(value.value, kind) if isinstance(kind, type) else None
-    if isinstance(value, Sequence) and name.startswith("builtins."):
-        return value.kind == name[9:]
-    if isinstance(value, Mapping) and name.startswith("builtins."):
-        return name == "builtins.dict"
-    if isinstance(value, Object) and name.startswith("torch."):
-        return True if value.name == name else bool(name == "torch.nn.Module" and value.name.startswith("torch.nn."))
-    if isinstance(value, Instance) and name.startswith("torch.nn."):
-        return name in value.cls.libraries() or None
-    return None
+    kind = getattr(builtins, name[9:], None) if name.startswith("builtins.") else None
+    return isinstance(value.value, kind) if value.known and isinstance(kind, type) else None
+
+
+def _object_is(value: Object, name: str) -> bool | None:
+    if not name.startswith("torch."):
+        return None
+    return value.name == name or (name == "torch.nn.Module" and value.name.startswith("torch.nn."))
+
+
+_ANSWERS: dict[type, Callable[[Any, str], bool | None]] = {
+    Tensor: _tensor_is,
+    Host: _host_is,
+    Object: _object_is,
+    Sequence: lambda value, name: value.kind == name[9:] if name.startswith("builtins.") else None,
+    Mapping: lambda _, name: name == "builtins.dict" if name.startswith("builtins.") else None,
+    Instance: lambda value, name: (name in value.cls.libraries() or None) if name.startswith("torch.nn.") else None,
+}
 
 
 def _hasattr(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:

@@ -63,36 +63,42 @@ def on_dropped(machine: Machine, made: Value, node: ast.AST) -> None:
 def collective(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a function of `torch.distributed` returns."""
     last = name.rsplit(".", 1)[-1]
+    if last in _COLLECTIVES:
+        return _run_collective(machine, args, kwargs, node)
     if last in {"barrier", "monitored_barrier"}:
         machine.report("CG701", node, f"{quoted(node)} makes the host wait for all ranks")
     elif last in _OBJECT_COLLECTIVES:
         machine.report("CG702", node, f"{quoted(node)} pickles objects and copies them through the host")
-    elif last in _COLLECTIVES:
-        given = tensors_in(Sequence("list", [*args, *kwargs.values()], 0), 4)
-        if given and all(not tensor.on_gpu for tensor in given):
-            machine.report("CG707", node, f"{quoted(node)} sends CPU tensors: the graph does not hold that")
-        machine.gpu_work(node, *args)
-        for origins, where, _ in machine.control:
-            if where is not None and any(origin.id == "CG706" for origin in origins) and not _same_on_all_ranks(machine, where):
-                machine.report("CG706", where, f"{quoted(where)} lets ranks capture different collectives, or another order")
-        group = kwargs.get("group")
-        channel = f"NCCL {group.sym if group is not None and not is_none(group) else 0}"
-        if not machine.inside:
-            machine.torch.warm.add(channel)
-        elif machine.torch.script and channel not in machine.torch.warm and not _is_gloo(group):
-            machine.report(
-                "CG704", node, f"{quoted(node)} is the first collective of its group: the communicator is made in the capture"
-            )
-        made = Object("torch.distributed.Work", args, kwargs, machine.round)
-        handle = kwargs.get("async_op")
-        return made if isinstance(handle, Host) and handle.value is True else const(None)
-    if last == "new_group":
-        return Object(name, args, kwargs, machine.round)
     if last == "get_rank":
         return number(mix(name), stdlib.rank_origin(machine, node))
     if last == "get_world_size":
         return number(mix(name))
-    return Object(name, args, kwargs, machine.round) if last[:1].isupper() else Value(mix(name))
+    is_object = last == "new_group" or last[:1].isupper()
+    return Object(name, args, kwargs, machine.round) if is_object else Value(mix(name))
+
+
+def _run_collective(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    given = tensors_in(Sequence("list", [*args, *kwargs.values()], 0), 4)
+    if given and all(not tensor.on_gpu for tensor in given):
+        machine.report("CG707", node, f"{quoted(node)} sends CPU tensors: the graph does not hold that")
+    machine.gpu_work(node, *args)
+    for origins, where, _ in machine.control:
+        if where is not None and any(origin.id == "CG706" for origin in origins) and not _same_on_all_ranks(machine, where):
+            machine.report("CG706", where, f"{quoted(where)} lets ranks capture different collectives, or another order")
+    _note_communicator(machine, kwargs.get("group"), node)
+    handle = kwargs.get("async_op")
+    is_asynchronous = isinstance(handle, Host) and handle.value is True
+    return Object("torch.distributed.Work", args, kwargs, machine.round) if is_asynchronous else const(None)
+
+
+def _note_communicator(machine: Machine, group: Value | None, node: ast.AST) -> None:
+    """Note that a group has its communicator, which its first collective makes: not in a capture."""
+    channel = f"NCCL {group.sym if group is not None and not is_none(group) else 0}"
+    if not machine.inside:
+        machine.torch.warm.add(channel)
+    elif machine.torch.script and channel not in machine.torch.warm and not _is_gloo(group):
+        what = "is the first collective of its group: the communicator is made in the capture"
+        machine.report("CG704", node, f"{quoted(node)} {what}")
 
 
 def call_ddp(machine: Machine, owner: Object, node: ast.AST) -> None:

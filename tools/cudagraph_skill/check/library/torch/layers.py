@@ -97,27 +97,25 @@ def _layer_result(machine: Machine, owner: Object, last: str, args: Args, kwargs
         if last == "DistributedDataParallel":
             distributed.call_ddp(machine, owner, node)
         return machine.call(owner.args[0], args, kwargs, node)
-    machine.gpu_work(node, *args, *kwargs.values(), *(part for _, part in modules.own_tensors(machine, owner)))
+    _use_layer(machine, owner, last, [*args, *kwargs.values()], node)
+    _layer_hazards(machine, owner, last, args, kwargs, node)
+    return _output_of_layer(machine, owner, last, next((value for value in args if isinstance(value, Tensor)), None))
+
+
+def _use_layer(machine: Machine, owner: Object, last: str, given: Args, node: ast.AST) -> None:
+    """Note the GPU work of a layer: on its arguments, its weights and its numbers, by the library that it needs."""
+    tensors = [tensor for _, tensor in modules.own_tensors(machine, owner)]
+    machine.gpu_work(node, *given, *tensors)
     for name, held in list(owner.slots.items()):
         if isinstance(held, Host) and name != "training":
             machine.sink(machine.read(owner, name, held, node), node=node)
-    for _, part in modules.own_tensors(machine, owner):
-        if not part.frozen:
-            machine.torch.trained |= part.storages
+    machine.torch.trained |= {memory for tensor in tensors if not tensor.frozen for memory in tensor.storages}
     if library := _library_of(last):
         (machine.torch.cold if machine.inside else machine.torch.warm).add(library)
     if last.startswith("Lazy") and "ready" not in owner.slots:
         owner.slots["ready"] = const(True)
         if machine.inside:
             machine.torch.lazy.append(machine.site(node))
-    if "__orthogonal__" in owner.slots:
-        machine.report(
-            "CG220",
-            node,
-            f"{quoted(node)} makes its orthogonal weight by matrix_exp at every call, which chooses its scaling on the host",
-        )
-    _layer_hazards(machine, owner, last, args, kwargs, node)
-    return _output_of_layer(machine, owner, last, next((value for value in args if isinstance(value, Tensor)), None))
 
 
 def _library_of(layer: str) -> str:
@@ -188,29 +186,42 @@ def _mask_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs
 
 def _layer_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
     _mask_hazards(machine, owner, last, args, kwargs, node)
-    if last == "AdaptiveLogSoftmaxWithLoss":
-        machine.report("CG211", node, f"{quoted(node)} sorts targets into clusters, whose sizes the host reads")
-    if last == "GaussianNLLLoss":
-        machine.report("CG202", node, f"{quoted(node)} asks on the host whether a variance is negative")
-    if last.startswith(("BatchNorm", "SyncBatchNorm", "InstanceNorm")):
-        momentum, tracks = _option(owner, "momentum"), _option(owner, "track_running_stats")
-        tracked = not (isinstance(tracks, Host) and tracks.value is False)
-        if momentum is not None and is_none(momentum) and _training(owner) and tracked and last.startswith("Batch"):
-            machine.report_at(
-                "CG232", owner, "momentum=None makes this layer average over all batches, whose count it reads on the host"
-            )
-            machine.report(
-                "CG232", node, f"{quoted(node)} averages over all batches (momentum=None), whose count it reads on the host"
-            )
+    if "__orthogonal__" in owner.slots:
+        what = "makes its orthogonal weight by matrix_exp at every call, which chooses its scaling on the host"
+        machine.report("CG220", node, f"{quoted(node)} {what}")
+    if last in _ALWAYS:
+        hazard, what = _ALWAYS[last]
+        machine.report(hazard, node, f"{quoted(node)} {what}")
+    if last.startswith("BatchNorm"):
+        _batch_norm_hazards(machine, owner, node)
     if last in {"LSTM", "GRU", "RNN"}:
-        dropout, layers = _option(owner, "dropout"), _option(owner, "num_layers")
-        drops = isinstance(dropout, Host) and dropout.known and isinstance(dropout.value, (int, float)) and dropout.value > 0
-        deep = not isinstance(layers, Host) or not layers.known or (isinstance(layers.value, int) and layers.value > 1)
-        frozen = machine.torch.no_grad > 0 or all(tensor.frozen for _, tensor in modules.own_tensors(machine, owner))
-        if drops and deep and layers is not None and _training(owner) and frozen:
-            machine.report_at("CG610", owner, "dropout between the layers needs state that cuDNN makes on the host")
-            machine.report(
-                "CG610", node, f"{quoted(node)} runs cuDNN's dropout between layers, whose state is made on the host"
-            )
-    if last == "CTCLoss":
-        machine.report("CG226", node, f"{quoted(node)} copies its lengths between host and GPU")
+        _recurrent_hazards(machine, owner, node)
+
+
+_ALWAYS = {
+    "AdaptiveLogSoftmaxWithLoss": ("CG211", "sorts targets into clusters, whose sizes the host reads"),
+    "GaussianNLLLoss": ("CG202", "asks on the host whether a variance is negative"),
+    "CTCLoss": ("CG226", "copies its lengths between host and GPU"),
+}
+
+
+def _batch_norm_hazards(machine: Machine, owner: Object, node: ast.AST) -> None:
+    momentum, tracks = _option(owner, "momentum"), _option(owner, "track_running_stats")
+    tracked = not (isinstance(tracks, Host) and tracks.value is False)
+    if momentum is not None and is_none(momentum) and _training(owner) and tracked:
+        what = "average over all batches, whose count it reads on the host"
+        machine.report_at("CG232", owner, f"momentum=None makes this layer {what}")
+        machine.report(
+            "CG232", node, f"{quoted(node)} averages over all batches (momentum=None), whose count it reads on the host"
+        )
+
+
+def _recurrent_hazards(machine: Machine, owner: Object, node: ast.AST) -> None:
+    dropout, layers = _option(owner, "dropout"), _option(owner, "num_layers")
+    drops = isinstance(dropout, Host) and isinstance(dropout.value, (int, float)) and dropout.value > 0
+    one_layer = isinstance(layers, Host) and layers.known and (not isinstance(layers.value, int) or layers.value <= 1)
+    deep = layers is not None and not one_layer
+    frozen = machine.torch.no_grad > 0 or all(tensor.frozen for _, tensor in modules.own_tensors(machine, owner))
+    if drops and deep and _training(owner) and frozen:
+        machine.report_at("CG610", owner, "dropout between the layers needs state that cuDNN makes on the host")
+        machine.report("CG610", node, f"{quoted(node)} runs cuDNN's dropout between layers, whose state is made on the host")

@@ -228,32 +228,28 @@ _FUNCTIONS_OF_MODULES: tuple[tuple[str, Callable[[Machine, str, Args, Kwargs, as
 )
 
 
+_OF_LAYERS = {"training", "sparse", "in_features", "out_features", "eps", "momentum", "p", "num_embeddings", "embedding_dim",
+              "padding_idx", "hidden_size", "num_layers"}  # fmt: skip
+_OF_DISTRIBUTIONS = {"logits", "probs", "mean", "loc", "scale", "stddev", "variance"}
+
+
 def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Value:
     """Return what an attribute of a library's object is."""
+    del node
     if owner.name.startswith("torch.nn.") and name in modules._PARAMETERS:
         return modules.parameter_of(machine, owner, name)
     if name in {"__class__", "__dict__"}:
         return Value(mix(name, owner.sym))
     if owner.name in {"torch.finfo", "torch.iinfo"}:
         return number(mix(name, *(arg.sym for arg in owner.args)))
-    if owner.name.startswith("torch.nn.") and name in {"training", "sparse", "in_features", "out_features", "eps", "momentum", "p",
-                                                      "num_embeddings", "embedding_dim", "padding_idx", "hidden_size", "num_layers"}:  # fmt: skip
+    if owner.name.startswith("torch.nn.") and name in _OF_LAYERS:
         return owner.kwargs.get(name) or Host("bool" if name == "training" else "number", sym=mix(name, owner.sym))
-    if owner.name.startswith("torch.nn.") and name == "module" and owner.args:
+    if owner.name.startswith(("torch.nn.", "torch.optim.swa_utils.")) and name == "module" and owner.args:
         return owner.args[0]
-    if owner.name.startswith("torch.distributions.") and name in {
-        "logits",
-        "probs",
-        "mean",
-        "loc",
-        "scale",
-        "stddev",
-        "variance",
-    }:
+    if owner.name.startswith("torch.distributions.") and name in _OF_DISTRIBUTIONS:
         return Tensor("cuda", None, "float")
     if owner.name.startswith("torch.optim.swa_utils.") and name == "module":
-        return owner.args[0] if owner.args else Value()
-    del machine, node
+        return Value()
     return Method(owner, name)
 
 
@@ -357,20 +353,17 @@ def truth(owner: Object) -> bool | None:
     return True if owner.name.startswith(("torch.nn.", "torch.optim.", "torch.cuda.")) else None
 
 
+_DECORATORS = {"torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast", "torch.set_grad_enabled",
+               "functools.lru_cache"}  # fmt: skip
+
+
 def call_object(machine: Machine, owner: Object, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call an object of a library: a module, a decorator, a loss."""
     name = owner.name
     if name.startswith(("torch.nn.", "transformer_engine.", "torchvision.")):
         return layers.call_layer(machine, owner, args, kwargs, node)
-    if name in {"torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast", "torch.set_grad_enabled",
-                "functools.lru_cache"}:  # fmt: skip
-        if name == "functools.lru_cache" and args and isinstance(args[0], Function):
-            args[0].memo = {}
-        if name in {"torch.no_grad", "torch.inference_mode"} and args and isinstance(args[0], Function):
-            args[0].marks |= {"no_grad"}
-        if name == "torch.autocast" and args:
-            return Partial(args[0], [owner], {}, "autocast")
-        return args[0] if args else Value()
+    if name in _DECORATORS:
+        return _decorated(owner, args[0]) if args else Value()
     if name == "torch.optim.swa_utils.AveragedModel" and owner.args:
         return machine.call(owner.args[0], args, kwargs, node)
     if any(isinstance(part, Tensor) and part.on_gpu for part in args):
@@ -380,6 +373,17 @@ def call_object(machine: Machine, owner: Object, args: Args, kwargs: Kwargs, nod
         return Value()
     parts = [*args, *kwargs.values()]
     return Value(mix("call", owner.sym, *(part.sym for part in parts)), origins_of(parts))
+
+
+def _decorated(owner: Object, function: Value) -> Value:
+    """Return what `@torch.no_grad()`, `@lru_cache()` and similar objects make of a function."""
+    if owner.name == "torch.autocast":
+        return Partial(function, [owner], {}, "autocast")
+    if isinstance(function, Function) and owner.name == "functools.lru_cache":
+        function.memo = {}
+    if isinstance(function, Function) and owner.name in {"torch.no_grad", "torch.inference_mode"}:
+        function.marks |= {"no_grad"}
+    return function
 
 
 def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -418,27 +422,35 @@ def _python_method(machine: Machine, owner: Object, name: str, args: Args, kwarg
     if owner.name in {"builtins.open", "io.StringIO"} and name.startswith("write"):
         machine.report("CG108", node, f"{quoted(node)} writes at capture only, not at a replay")
         return const(None)
-    if owner.name == "logging.Logger" and name == "setLevel" and args and isinstance(args[0], External):
-        owner.slots["level"] = const(args[0].name.rsplit(".", 1)[-1])
     if owner.name == "logging.Logger":
-        level = owner.slots.get("level")
-        machine.torch.log_level = str(level.value) if isinstance(level, Host) else ""
-        return stdlib.logged(machine, name, args, node)
+        return _of_logger(machine, owner, name, args, node)
     if owner.name in {"random.Random", "numpy.random.Generator"}:
+        # seeded in the same call: the same numbers each time
         if owner.made >= machine.round and owner.args:
-            return Host(
-                "number", sym=mix(name, getattr(node, "lineno", 0))
-            )  # seeded in the same call: the same numbers each time
+            return Host("number", sym=mix(name, getattr(node, "lineno", 0)))
         return stdlib.drawn(machine, "CG601" if owner.name == "random.Random" else "CG602", name, args, node)
     if owner.name == "contextlib.ExitStack" and name == "enter_context" and args and isinstance(args[0], Object):
-        if args[0].name == "torch.autocast" and autocast.caches(args[0]):
-            machine.torch.autocasts.append((args[0], machine.site(node)))
-        return args[0]
+        return _entered(machine, args[0], node)
     if owner.name.endswith("contextvars.ContextVar"):
         return stdlib.of_context_variable(machine, owner, name, args, node)
     if owner.name == "types.SimpleNamespace" and name in owner.slots:
         return machine.call(owner.slots[name], args, kwargs, node)
     return None
+
+
+def _of_logger(machine: Machine, owner: Object, name: str, args: Args, node: ast.AST) -> Value:
+    if name == "setLevel" and args and isinstance(args[0], External):
+        owner.slots["level"] = const(args[0].name.rsplit(".", 1)[-1])
+    level = owner.slots.get("level")
+    machine.torch.log_level = str(level.value) if isinstance(level, Host) else ""
+    return stdlib.logged(machine, name, args, node)
+
+
+def _entered(machine: Machine, context: Object, node: ast.AST) -> Object:
+    """Enter an autocast block by an ExitStack, which leaves it."""
+    if context.name == "torch.autocast" and autocast.caches(context):
+        machine.torch.autocasts.append((context, machine.site(node)))
+    return context
 
 
 def _path_method(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -457,18 +469,22 @@ def _path_method(machine: Machine, owner: Object, name: str, args: Args, kwargs:
     return Object("builtins.open" if name == "open" else "pathlib.Path", [owner, *args], kwargs, machine.round)
 
 
+def _super_init(machine: Machine, receiver: Instance, args: Args, kwargs: Kwargs) -> Value:
+    receiver.slots["__options__"] = Object("options", args, kwargs, machine.round)
+    modules.inherit_container(machine, receiver, args, kwargs)
+    if any(library.startswith("torch.optim") for library in receiver.cls.libraries()) and args:
+        defaults = args[1] if len(args) > 1 else kwargs.get("defaults", Mapping(machine.round))
+        options = dict(defaults.slots) if isinstance(defaults, Mapping) else {}
+        optimizers.give_groups(machine, receiver, args[0], options)
+    return const(None)
+
+
 def _super_method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     receiver = getattr(owner, "receiver", None)
     if not isinstance(receiver, Instance):
         return Value()
     if name == "__init__":
-        receiver.slots["__options__"] = Object("options", args, kwargs, machine.round)
-        modules.inherit_container(machine, receiver, args, kwargs)
-        if any(library.startswith("torch.optim") for library in receiver.cls.libraries()) and args:
-            defaults = args[1] if len(args) > 1 else kwargs.get("defaults", Mapping(machine.round))
-            options = dict(defaults.slots) if isinstance(defaults, Mapping) else {}
-            optimizers.give_groups(machine, receiver, args[0], options)
-        return const(None)
+        return _super_init(machine, receiver, args, kwargs)
     if name == "__setattr__" and len(args) == 2 and isinstance(args[0], Host) and isinstance(args[0].value, str):
         machine.write(receiver, args[0].value, args[1], node)
         return const(None)
