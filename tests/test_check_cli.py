@@ -120,7 +120,7 @@ def test_source_comes_from_standard_input(arguments: tuple[str, ...], skill: Ski
         ([""], "the name of the file is empty"),
         (["a\0b"], "the name of the file is empty"),
         (["train.py", "train.py", "--function", "step"], "--function is for one file"),
-        (["-", "train.py"], "no file may stand beside it"),
+        (["-", "train.py"], "give no other file"),
         (["-", "--fix"], "--fix changes files"),
         (["train.py", "--fix", "--diff"], "not allowed with"),
         (["train.py", "--select", "E501"], "--select: `E501` is not a hazard"),

@@ -130,7 +130,7 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["completion", "ksh"], "bash"),
         (["errors", " "], "the log is empty"),
         (["errors", "a", "--file", "b"], "not both"),
-        (["errors", "-", "a"], "no text may stand beside it"),
+        (["errors", "-", "a"], "give no other text"),
         (["errors", "--file", ""], "name a log that can be read"),
         (["explain", " "], "the name is empty"),
         (["errors", "--fil", "b", "--jason"], "did you mean --json"),

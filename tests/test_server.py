@@ -179,7 +179,7 @@ def test_a_crash_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "check_text", broken)
     result = _ask(lambda client: client.call_tool("check", {"source": STEP}))
     assert result.is_error
-    assert "check: the server broke off (RecursionError: maximum depth), which is a fault of its own" in result.content[0].text
+    assert "check: the server broke off (RecursionError: maximum depth), which is a bug in the server" in result.content[0].text
     assert "\n" not in result.content[0].text
 
 

@@ -104,7 +104,7 @@ def test_every_option_of_the_programs_is_an_argument() -> None:
         ({**STEP, "path": "a\0.py"}, 'path="a\\u0000.py": no name of a file holds a NUL; name another file'),
         ({**STEP, "path": f"{'x' * 300}/step.py"}, "File name too long; name another file"),
         ({**STEP, "replace": True}, "replace=true is for a file: name it with path"),
-        ({**STEP, "verify": True}, "beside the program"),
+        ({**STEP, "verify": True}, "next to the program"),
         ({"path": "step.py", "verify": True}, "this server does that in no folder"),
         ({"path": "step.py", "verify": True, "training": True}, "training without a workflow: name one, or leave that out"),
     ],
@@ -165,7 +165,10 @@ def test_answers_that_cannot_be_are_one_sentence_in_words_of_the_tool(arguments:
             "name the Python that has torch, such as `skill serve --python a/python`",
         ),
         ("name the Python that has torch with `--python`", "name the Python that has torch with `skill serve --python PATH`"),
-        ("in no folder (`skill serve --allow FOLDER` adds one)", "in no folder (`skill serve --allow FOLDER` adds one)"),
+        (
+            "in no folder (`skill serve --allow FOLDER` adds one)",
+            "in no folder (`skill serve --allow FOLDER` adds one)",
+        ),
         ("`torchrun --nproc-per-node 2 step.py`", "`torchrun --nproc-per-node 2 step.py`"),
         (
             "a workflow --force, `--forceful` and `it's --force` stay",
@@ -239,7 +242,7 @@ def test_a_crash_is_told_and_in_the_thread_of_a_verification_too(tmp_path: Path,
 
     monkeypatch.setattr(receipt, "verify", broken)
     text = _scaffold(tmp_path, **STEP, path="step.py", verify=True).content[0].text
-    assert "scaffold: the server broke off (MemoryError: too), which is a fault of its own" in text
+    assert "scaffold: the server broke off (MemoryError: too), which is a bug in the server" in text
     assert "\n" not in text
 
 

@@ -434,7 +434,7 @@ def _crash(error: BaseException | None) -> str:
         error = error.exceptions[0]
     reason = printable(str(error).partition("\n")[0])[:200]
     return (
-        f"the server broke off ({type(error).__name__}{': ' * bool(reason)}{reason}), which is a fault of its own: "
+        f"the server broke off ({type(error).__name__}{': ' * bool(reason)}{reason}), which is a bug in the server: "
         "report it with the traceback on its stderr, and go on without this call"
     )
 

@@ -237,7 +237,7 @@ def _refuse(asked: _Asked) -> None:
         SkillError: they do not.
     """
     if asked.verify and not asked.path:
-        raise SkillError("the receipt is kept beside the program: say with path where that is to be written")
+        raise SkillError("the receipt is written next to the program: name the file with path")
     if asked.replace and not asked.path:
         raise SkillError("replace=true is for a file: name it with path")
     if asked.options["workflow"]:

@@ -192,7 +192,7 @@ def _pasted(args: argparse.Namespace) -> bytes | None:
             args.targets = [f"{args.targets[0]}:{args.function}"]
         return None
     if len(args.targets) > 1:
-        raise SkillError("skill check: - reads the source from standard input, so no file may stand beside it")
+        raise SkillError("skill check: - reads the source from standard input, so give no other file")
     args.function = args.targets[0][2:] or args.function
     if args.fix:
         raise SkillError("skill check: --fix changes files, and standard input is none; --diff shows what it would change")

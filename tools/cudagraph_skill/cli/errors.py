@@ -61,7 +61,7 @@ def _log(args: argparse.Namespace) -> bytes:
     if args.file is not None and args.log:
         raise SkillError(f"skill errors: give either --file {args.file} or the text, not both")
     if "-" in args.log and len(args.log) > 1:
-        raise SkillError("skill errors: - reads the log from standard input, so no text may stand beside it")
+        raise SkillError("skill errors: - reads the log from standard input, so give no other text")
     typed = args.log[0] if len(args.log) == 1 and _is_file(args.log[0]) else None
     named = typed if args.file is None else args.file
     if named not in (None, "-"):

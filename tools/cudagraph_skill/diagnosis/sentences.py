@@ -31,6 +31,7 @@ _FRAMEWORKS = {
     "FSDP2": ("fsdp", "fully_shard"),
     "Server": ("vllm", "sglang", "tensorrt", "engine"),
 }
+_LONG = 200  # characters of a sentence from which on each of its clauses gets a line
 _ABBREVIATED = re.compile(r"(?:e\.g|i\.e|vs|cf|etc)\.$")
 
 
@@ -46,7 +47,8 @@ def sentences(text: str, log: str) -> tuple[list[str], int]:
         clauses = _split(sentence, "; ")
         fitting = [clause for clause in clauses if _concerns(clause, shown)]
         left_out += len(clauses) - len(fitting)
-        kept += ["; ".join(fitting).rstrip(".;") + "."] if fitting else []
+        lines = fitting if len(sentence) > _LONG else ["; ".join(fitting)] if fitting else []
+        kept += [line.rstrip(".;") + "." for line in lines]
     return (kept, left_out) if kept else (_split(text, ". ") or [text], 0)
 
 

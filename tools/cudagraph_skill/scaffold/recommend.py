@@ -217,7 +217,7 @@ _REMARKS = [
     _Remark(
         ("framework",),
         lambda a, o: a.framework == "pytorch" and o.workflow == "transformer-engine",
-        "PyTorch alone has no such capture; Transformer Engine is a package beside it, and captures modules of PyTorch too",
+        "PyTorch alone has no such capture; Transformer Engine is a separate package, and captures modules of PyTorch too",
     ),
     _Remark(
         ("control",),
@@ -242,7 +242,7 @@ _REMARKS = [
     _Remark(
         ("shapes",),
         lambda a, o: a.shapes != "static" and o.decode and o.workflow in BY_HAND,
-        "a step is one token of each sequence, whose shape no prompt changes; another batch size needs a graph of its own",
+        "a step is one token of each sequence, whose shape no prompt changes; another batch size needs another graph",
     ),
     _Remark(
         ("shapes",),
