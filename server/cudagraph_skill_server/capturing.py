@@ -171,7 +171,7 @@ class Captures:
             warmup=warmup,
             deadline=deadline,
         )
-        result = next(session.examine([request], self._guests, session.Listener(say.say, stop.is_set)), None)
+        result = next(session.examine([request], self._guests, session.Listener(say.until(stop), stop.is_set)), None)
         if result is None:
             raise SkillError("the capture was cancelled")
         return result
@@ -228,6 +228,10 @@ class Progress:
 
     def __init__(self, context: Context) -> None:
         self._context, self._count = context, 0
+
+    def until(self, stop: threading.Event) -> Callable[[str], None]:
+        """Return `say` for work that `stop` ends: after it the event loop may be closing, and a message would wait for ever."""
+        return lambda sentence: None if stop.is_set() else self.say(sentence)
 
     def say(self, sentence: str) -> None:
         """Tell the client what is being done from now on; "" for nothing."""

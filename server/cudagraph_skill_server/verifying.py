@@ -205,7 +205,7 @@ class Programs:
             deadline=deadline,
             processes=programs.processes(receipt.program_text(file)),
             command=command,
-            on_progress=progress.say,
+            on_progress=progress.until(stop),
             cancelled=stop.is_set,
         )
         kept = _kept(made, file)
