@@ -16,13 +16,18 @@ def keyword(call: ast.AST | None, name: str, value: str) -> Edit | None:
             return _replace(argument.value, value)
     given = [*call.args, *(argument.value for argument in call.keywords)]
     if not given:
-        line, column = call.end_lineno or call.lineno, (call.end_col_offset or 1) - 1
-        return Edit(line, column, line, column, f"{name}={value}")
-    last = max(given, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
+        line, column = _end(call)
+        return Edit(line, column - 1, line, column - 1, f"{name}={value}")
+    last = max(given, key=_end)
     if isinstance(last, ast.GeneratorExp) and len(given) == 1:
         return None  # its parentheses may be the call's own
-    line, column = last.end_lineno or last.lineno, last.end_col_offset or 0
+    line, column = _end(last)
     return Edit(line, column, line, column, f", {name}={value}")
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    """Return the line and the column behind an expression."""
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def made_on_gpu(call: ast.AST) -> Edit | None:

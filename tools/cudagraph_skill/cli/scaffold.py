@@ -68,36 +68,47 @@ def _add_option(new: Parser, name: str, option: Option) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write a program; everything about it goes to stderr, or to stdout if the program goes to a file."""
-    from cudagraph_skill.scaffold import file as programs
-    from cudagraph_skill.scaffold import output as scaffolding
-
     asked = _asked(args)
     if not asked["workflow"]:
         return _verify(args, args.verify) if args.verify else _listing(args)
+    program = _write(args, asked)
+    if args.verify is not None:
+        return _verify_written(args, program, _verifying(args))
+    return _print(args, program)
+
+
+def _write(args: argparse.Namespace, asked: dict[str, Any]) -> Program:
+    """Render the program, and save it where a file is named; what stands in its way is said before anything is written."""
+    from cudagraph_skill.scaffold import file as programs
+
     wanted = programs.options(asked)
     if args.into is not None:
         programs.writable(args.into, args.force)
     if args.verify is not None:
         from cudagraph_skill.scaffold import receipt
 
-        receipt.place(Path(args.into))  # what stands in its way is said before anything is written
+        receipt.place(Path(args.into))
     versions = [version for text in args.versions or () for version in text.split(",")]
     program = programs.write(wanted, versions, args.python or "", args.into or "")
     if args.into is not None:
         programs.save(program.text, args.into, args.force)
-    own = f"{next_step.program('scaffold')} {program.command}{_by_python(args)}"
-    step = f"{own} --into step.py" if args.into is None else _verifying(args)
-    if args.verify is not None:
-        return _verify_written(args, program, step)
+    return program
+
+
+def _print(args: argparse.Namespace, program: Program) -> int:
+    """Print the program, or where it was saved, with the step after it."""
+    from cudagraph_skill.scaffold import output as scaffolding
+
+    scaffold = f"{next_step.program('scaffold')} {program.command}{_by_python(args)}"
+    step = f"{scaffold} --into step.py" if args.into is None else _verifying(args)
+    notes = "\n".join([*scaffolding.notes(program, args.into or ""), f"next: {step}"])
     if args.json:
         print(scaffolding.as_json(scaffolding.program_data(program, args.into or "", step)))
-        return 0
-    beside = "\n".join([*scaffolding.notes(program, args.into or ""), f"next: {step}"])
-    if args.into is None:
+    elif args.into is None:
         print(program.text, end="", flush=True)
-        say(beside)
+        say(notes)
     else:
-        print(beside)
+        print(notes)
     return 0
 
 
@@ -109,32 +120,51 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
         raise SkillError(
             f"skill scaffold: {args.name} and --workflow {args.workflow} both name a workflow: leave one of them out"
         )
-    asked = {"workflow": args.name or args.workflow, **{name: getattr(args, name) for name in (*OPTIONS, "inference")}}
-    given = next((name for name in (*OPTIONS, "inference", "versions", "into", "force") if getattr(args, name)), "")
-    option = "for" if given == "versions" else given
-    if given and args.verify and not asked["workflow"]:
-        raise SkillError(
-            f"skill scaffold: --verify {args.verify} runs a program that is there, as it stands: leave out --{option}"
-        )
-    if given not in ("", "force") and not asked["workflow"]:
-        raise SkillError(
-            f"skill scaffold: --{option} is given, but no workflow: `skill scaffold` lists them, `skill recommend` names one"
-        )
-    if args.force and args.into is None:
-        raise SkillError("skill scaffold: --force replaces a file: name it with --into FILE")
-    if args.verify and asked["workflow"]:
+    workflow = args.name or args.workflow
+    if not workflow:
+        _refuse_without_workflow(args, (*OPTIONS, "inference", "versions", "into"))
+    if args.into is None:
+        _refuse_without_file(args)
+    if args.verify is None:
+        _refuse_without_verify(args)
+    if args.verify and workflow:
         raise SkillError(
             f"skill scaffold: --verify {args.verify} is for a program that is there; to write one and verify it: "
             f"--into {operand(args.verify)} --verify"
         )
-    if args.verify == "" and args.into is None:
+    return {"workflow": workflow, **{name: getattr(args, name) for name in (*OPTIONS, "inference")}}
+
+
+def _refuse_without_workflow(args: argparse.Namespace, options: tuple[str, ...]) -> None:
+    """Raise SkillError for an option that says how to write a program, where none is to be written."""
+    given = next((name for name in options if getattr(args, name)), "")
+    option = "for" if given == "versions" else given
+    if args.verify and (given or args.force):
+        raise SkillError(
+            f"skill scaffold: --verify {args.verify} runs a program that is there, as it stands: "
+            f"leave out --{option or 'force'}"
+        )
+    if given:
+        raise SkillError(
+            f"skill scaffold: --{option} is given, but no workflow: `skill scaffold` lists them, `skill recommend` names one"
+        )
+
+
+def _refuse_without_file(args: argparse.Namespace) -> None:
+    """Raise SkillError for an option that needs --into FILE."""
+    if args.force:
+        raise SkillError("skill scaffold: --force replaces a file: name it with --into FILE")
+    if args.verify == "":
         raise SkillError(
             "skill scaffold: the receipt is kept beside the program: add --into FILE, or name one that is there, --verify FILE"
         )
+
+
+def _refuse_without_verify(args: argparse.Namespace) -> None:
+    """Raise SkillError for an option that needs --verify."""
     for name in ("deadline", "processes"):
-        if getattr(args, name) is not None and args.verify is None:
+        if getattr(args, name) is not None:
             raise SkillError(f"skill scaffold: --{name} is for a run on the GPU: add --verify")
-    return asked
 
 
 def _listing(args: argparse.Namespace) -> int:

@@ -71,18 +71,22 @@ def _blocks(text: str) -> list[str]:
     fence = ""
     for line in text.splitlines():
         mark = re.match(r"\s*(`{3,}|~{3,})", line)
-        starts_item = re.match(r"\s*([-*+]|\d+\.)\s|\|", line)
         if fence:
             blocks[-1] += "\n" + line
-            if mark and mark[1].startswith(fence):
-                fence = ""
+            fence = "" if mark and mark[1].startswith(fence) else fence
         elif mark:
             fence = mark[1]
             blocks.append(line)
-        elif blocks and re.fullmatch(r"[|\-: ]+", line) and "-" in line:  # the rule under a table's head
+        elif blocks and _continues(line, blocks[-1]):
             blocks[-1] += "\n" + line
-        elif not line.strip() or starts_item or not blocks or blocks[-1] == "" or blocks[-1].endswith("```"):
-            blocks.append(line)
         else:
-            blocks[-1] += "\n" + line
+            blocks.append(line)
     return [block for block in blocks if block.strip()] or [text]
+
+
+def _continues(line: str, block: str) -> bool:
+    """Return whether a line outside fences belongs to the block above it."""
+    if "-" in line and re.fullmatch(r"[|\-: ]+", line):  # the rule under a table's head
+        return True
+    starts_item = re.match(r"\s*([-*+]|\d+\.)\s|\|", line)
+    return bool(line.strip() and block) and not starts_item and not block.endswith("```")

@@ -44,17 +44,8 @@ def by_markdown_it(lines: list[str], start: int) -> Iterator[Heading]:
 def by_line(lines: list[str], start: int) -> Iterator[Heading]:
     """Yield the headings below line `start`, fences and comments skipped."""
     paragraph = 0  # lines of text right above, which an underline makes a heading
-    until = ""  # what ends a fence or a comment
-    for number in range(start, len(lines)):
-        line = lines[number]
-        if until:
-            until = "" if _ends(line, until) else until
-            paragraph = 0
-        elif fence := _FENCE.fullmatch(line):
-            until, paragraph = fence[1] or fence[2], 0
-        elif line.lstrip().startswith("<!--"):
-            until, paragraph = ("" if "-->" in line else "-->"), 0
-        elif heading := _HEADING.fullmatch(line):
+    for number, line in _prose(lines, start):
+        if heading := _HEADING.fullmatch(line):
             yield Heading(len(heading[1]), _one_line(_CLOSING.sub("", heading[2] or "")), number)
             paragraph = 0
         elif paragraph and (under := _UNDERLINE.fullmatch(line)):
@@ -65,6 +56,23 @@ def by_line(lines: list[str], start: int) -> Iterator[Heading]:
             paragraph = 0
         else:
             paragraph += 1
+
+
+def _prose(lines: list[str], start: int) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of each line from `start` on; a line of a fence or a comment has no text."""
+    until = ""  # what ends the fence or the comment
+    for number in range(start, len(lines)):
+        line = lines[number]
+        if until:
+            until = "" if _ends(line, until) else until
+        elif fence := _FENCE.fullmatch(line):
+            until = fence[1] or fence[2]
+        elif line.lstrip().startswith("<!--"):
+            until = "" if "-->" in line else "-->"
+        else:
+            yield number, line
+            continue
+        yield number, ""
 
 
 def _ends(line: str, until: str) -> bool:

@@ -61,20 +61,32 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
         SkillError: the name is empty.
     """
     known = [section for section in sections if is_entry(section) or is_cause(section) or is_hazard(section)]
-    wanted = name.strip().strip("`").lower().removeprefix("cuda ").removeprefix("error ").strip(": ")
-    wanted = slug(wanted) if re.match(r"cg\d{3}\W", wanted) else wanted
-    if len(wanted) > _MAX_CHARACTERS:
-        return Missing(f"the name has {len(wanted):,} characters; give {_NAMES}")
+    wanted = _normal(name)
     if not wanted:
         raise SkillError(f"the name is empty: give {_NAMES}")
+    if len(wanted) > _MAX_CHARACTERS:
+        return Missing(f"the name has {len(wanted):,} characters; give {_NAMES}")
     named = [section for section in known if wanted in map(str.lower, names(section))]
+    if named:
+        return named
     coded = [section for section in known if wanted in (code.lower().lstrip("~^") for code in section.errors)]
-    if named or coded:
-        return named or sorted(coded, key=lambda section: len(section.errors))
+    if coded:
+        return sorted(coded, key=lambda section: len(section.errors))
+    shown = name.strip()[:80]
+    return Missing(f"there is no error, cause or hazard `{shown}`; {_nearest(wanted, known)}next: {steps.ask(shown)}")
+
+
+def _normal(name: str) -> str:
+    """Return the name as it is compared: "CUDA error: 901" is `901`, "CG208: a title" its slug."""
+    wanted = name.strip().strip("`").lower().removeprefix("cuda ").removeprefix("error ").strip(": ")
+    return slug(wanted) if re.match(r"cg\d{3}\W", wanted) else wanted
+
+
+def _nearest(wanted: str, known: list[Section]) -> str:
+    """Return "nearest: … ; " with up to three names like the one that is wanted; "" where none is."""
     called = {name.lower(): name for section in known for name in names(section)[:2]}
     near = difflib.get_close_matches(wanted, called, 3, 0.5)
-    hint = f"nearest: {', '.join(called[name] for name in near)}; " if near else ""
-    return Missing(f"there is no error, cause or hazard `{name.strip()[:80]}`; {hint}next: {steps.ask(name.strip()[:80])}")
+    return f"nearest: {', '.join(called[name] for name in near)}; " if near else ""
 
 
 def _parts(ref: str) -> tuple[str, str, int]:

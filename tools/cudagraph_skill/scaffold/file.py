@@ -98,13 +98,13 @@ def write(wanted: Options, versions: Sequence[str], python: str, file: str = "")
         SkillError: A version is invalid or not supported; the named interpreter does not answer.
     """
     needed = _packages(wanted)
-    requested = releases.choose(versions, {})  # report a mistake in --for before an interpreter is started
-    unused = tuple(text for text in versions if releases.package_of(text) not in needed)
-    used = [text for text in versions if text not in unused]
-    named = [package for package in needed if any(releases.package_of(text) == package for text in used)]
-    installed, where = ({}, "") if len(named) == len(needed) else _installed(python)
+    releases.choose(versions, {})  # report a mistake in --for before an interpreter is started
+    used = [text for text in versions if releases.package_of(text) in needed]
+    unused = tuple(text for text in versions if text not in used)
+    named = {releases.package_of(text) for text in used}
+    installed, where = _installed(python) if named < set(needed) else ({}, "")
     rest = {name: version for name, version in installed.items() if name in needed and name not in named}
-    chosen = releases.choose(versions, rest) if rest else requested
+    chosen = releases.choose(versions, rest)
     written_for = {name.replace("_", "-"): releases.dotted(getattr(chosen, name)) for name in needed}
     sources = [_source(name in named, name in rest, where) for name in needed]
     text = render.program(wanted, chosen, shown(file))

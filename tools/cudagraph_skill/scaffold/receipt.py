@@ -270,14 +270,19 @@ def _wrong(file: Path, ran: process.Run, report: Mapping[str, Any]) -> str:
     if failed:
         return _raised(file, failed)
     began = [item["check"] for item in ran.events if item["event"] == "began"]
-    if not any(item["event"] == "checked" for item in ran.events):
-        doing = next((item for item in reversed(began) if item not in report), "main" if began else "import")
-        return f"{doing}: the program {ran.ended or 'ended with exit code 0'}"
+    happened = {item["event"] for item in ran.events}
+    if "checked" not in happened:
+        return f"{_unfinished(began, report)}: the program {ran.ended or 'ended with exit code 0'}"
     missing = [f"{name}()" for name in CHECKS if name not in report]
     if missing:
         return f"main() came back without having called {_listed(missing)}"
-    measured_when_ended = began[-1] == "replay" and not any(item["event"] == "done" for item in ran.events)
+    measured_when_ended = began[-1] == "replay" and "done" not in happened
     return f"the checks passed, then the program {ran.ended}" if ran.ended and not measured_when_ended else ""
+
+
+def _unfinished(began: Sequence[str], report: Mapping[str, Any]) -> str:
+    """Return the check that began last and gave no result, else where the program was before them."""
+    return next((check for check in reversed(began) if check not in report), "main" if began else "import")
 
 
 def _raised(file: Path, failed: dict[str, Any]) -> str:

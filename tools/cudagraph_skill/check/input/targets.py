@@ -44,13 +44,18 @@ def split(target: str) -> Target:
         function = f"{tail}:{function}" if function else tail
         if not colon or not path:
             raise _no_file(target)
-    if function and not all(part.isidentifier() or part in {"<locals>", "<lambda>"} for part in function.split(".")):
+    if function and not _is_name(function):
         raise SkillError(f"{target}: `{function}` after the colon is not a function name: give FILE:FUNCTION")
     if target.endswith(":") and path != target:
         raise SkillError(f"{path}: no function follows the colon: give FILE:FUNCTION")
     if function and Path(path).is_dir():
         raise SkillError(f"{target}: {path} is a folder; name the file that has `{function}`")
     return Target(path, function or None)
+
+
+def _is_name(function: str) -> bool:
+    """Return whether it is a dotted name, as `__qualname__` spells it."""
+    return all(part.isidentifier() or part in {"<locals>", "<lambda>"} for part in function.split("."))
 
 
 def expand(targets: list[str], options: Options) -> list[Target]:

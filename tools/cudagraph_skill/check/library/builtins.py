@@ -234,9 +234,13 @@ def _extreme(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Val
     if _has_gpu_tensor(compared) and (len(compared) > 1 or len(args) == 1):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
         return next((value for value in values if isinstance(value, Tensor)), values[0])
-    name = _called(node, "max")
+    return _extreme_of(machine, _called(node, "max"), values, "key" in kwargs)
+
+
+def _extreme_of(machine: Machine, name: str, values: Args, by_key: bool) -> Value:
+    """Return the least or greatest of values that are compared without reading the GPU."""
     known = _known_numbers(values)
-    if len(known) == len(values) and "key" not in kwargs:
+    if len(known) == len(values) and not by_key:
         return const(min(known) if name == "min" else max(known), origins_of(values))
     if all(isinstance(value, Host) for value in values):
         return number(mix(name, *(value.sym for value in values)), origins_of(values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.items import items_of, key_of, known_items, picked, sample_item
 from cudagraph_skill.check.interpreter.values import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.machine import Machine
+    from cudagraph_skill.check.interpreter.values import Origins
 
 Args = list[Value]
 Kwargs = dict[str, Value]
@@ -129,38 +130,45 @@ def make_counter(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) ->
 
 def sequence_method(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
     """Return what a method of a list, tuple, set or deque returns."""
-    known = owner.items
-    given = args[0] if args else Value()
     if name in {"append", "add", "appendleft", "insert"}:
-        new = args[-1] if args else Value()
-        machine.torch.on_keep(machine, owner, new, node)
-        if known is not None and not (owner.made < machine.round and len(known) > 8):
-            front = name == "appendleft" or (name == "insert" and len(args) > 1 and getattr(args[0], "value", None) == 0)
-            machine.write_items(owner, [new, *known] if front else [*known, new], None, node)
-        else:
-            machine.write_items(owner, None, joined([*owner.each()[-2:], new], machine.round), node)
-        return const(None)
+        return _added(machine, owner, name, args, node)
     if name in {"extend", "update", "extendleft"}:
-        items = items_of(machine, given, node)
-        if known is not None and items is not None:
-            machine.write_items(owner, [*known, *items], None, node)
-        else:
-            machine.write_items(owner, None, joined([*owner.each(), sample_item(machine, given, node)], machine.round), node)
-        return const(None)
+        return _extended(machine, owner, args[0] if args else Value(), node)
     if name in {"pop", "popleft", "remove", "clear", "discard"}:
         return _removed(machine, owner, name, args, node)
-    if name in {"index", "count", "remove", "sort"}:
+    if name in {"index", "count", "sort"}:
         if any(isinstance(item, Tensor) and item.on_gpu for item in owner.each()):
             hazard = "CG206" if name == "sort" else "CG205"
             machine.report(hazard, node, f"{quoted(node)} compares GPU tensors on the host")
         return number(mix(name, owner.sym))
     if name in {"copy", "union", "difference", "intersection", "__iter__"}:
-        return Sequence(owner.kind, known and list(known), machine.round, owner.rest)
+        return Sequence(owner.kind, owner.items and list(owner.items), machine.round, owner.rest)
     if name in {"reverse", "rotate"}:
-        if known is not None:
+        if (known := owner.items) is not None:
             machine.write_items(owner, list(reversed(known)) if name == "reverse" else [*known[-1:], *known[:-1]], None, node)
         return const(None)
     return Value(mix(name, owner.sym))
+
+
+def _added(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
+    known, new = owner.items, args[-1] if args else Value()
+    machine.torch.on_keep(machine, owner, new, node)
+    if known is None or (owner.made < machine.round and len(known) > 8):
+        machine.write_items(owner, None, joined([*owner.each()[-2:], new], machine.round), node)
+    elif name == "appendleft" or (name == "insert" and len(args) > 1 and getattr(args[0], "value", None) == 0):
+        machine.write_items(owner, [new, *known], None, node)
+    else:
+        machine.write_items(owner, [*known, new], None, node)
+    return const(None)
+
+
+def _extended(machine: Machine, owner: Sequence, given: Value, node: ast.AST) -> Value:
+    items = items_of(machine, given, node)
+    if owner.items is not None and items is not None:
+        machine.write_items(owner, [*owner.items, *items], None, node)
+    else:
+        machine.write_items(owner, None, joined([*owner.each(), sample_item(machine, given, node)], machine.round), node)
+    return const(None)
 
 
 def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
@@ -247,22 +255,25 @@ def host_method(machine: Machine, owner: Host, name: str, args: Args, kwargs: Kw
         for part in (*args, *kwargs.values()):
             read_text(machine, part, node)
     if owner.kind == "size":
-        return (
-            Sequence("list", None, machine.round, number(mix(name, owner.sym)))
-            if name == "tolist"
-            else number(mix(name, owner.sym))
-        )
-    known = [part.value for part in args if isinstance(part, Host) and part.known]
-    if owner.known and isinstance(owner.value, str) and len(known) == len(args) and not kwargs and name in _STRING_METHODS:
-        try:
-            result = getattr(owner.value, name)(*known)
-        except (TypeError, ValueError):
-            return Value()
-        if isinstance(result, list):
-            return Sequence("list", [const(part, origins_of(parts)) for part in result], machine.round)
-        return const(result, origins_of(parts))
+        extent = number(mix(name, owner.sym))
+        return Sequence("list", None, machine.round, extent) if name == "tolist" else extent
+    if name in _STRING_METHODS and isinstance(owner.value, str) and not kwargs:
+        known = [arg.value for arg in args if isinstance(arg, Host) and arg.known]
+        if len(known) == len(args):
+            return _of_string(machine, owner.value, name, known, origins_of(parts))
     kind = "bool" if name.startswith(("is", "starts", "ends")) else owner.kind
     return Host(kind, sym=mix(name, *(part.sym for part in parts)), origins=origins_of(parts))
+
+
+def _of_string(machine: Machine, text: str, name: str, args: list[Any], origins: Origins) -> Value:
+    """Run a method of a string that is known, on arguments that are known."""
+    try:
+        result = getattr(text, name)(*args)
+    except (TypeError, ValueError):
+        return Value()
+    if isinstance(result, list):
+        return Sequence("list", [const(part, origins) for part in result], machine.round)
+    return const(result, origins)
 
 
 _STRING_METHODS = {"lower", "upper", "strip", "lstrip", "rstrip", "split", "rsplit", "startswith", "endswith", "replace", "title",

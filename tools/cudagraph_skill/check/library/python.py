@@ -130,33 +130,35 @@ def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: 
     """Return a new object of a class of the user's."""
     complete(machine, cls)
     libraries = cls.libraries()
-    if any(name.endswith(("Enum", "Flag")) for name in libraries) and args:
-        return next(
-            (member for name, member in cls.slots.items() if isinstance(member, Host) and member.sym == args[0].sym), Value()
-        )
+    if args and any(name.endswith(("Enum", "Flag")) for name in libraries):
+        members = (member for member in cls.slots.values() if isinstance(member, Host))
+        return next((member for member in members if member.sym == args[0].sym), Value())
     made = Instance(cls, machine.round)
     if any(name.startswith("torch.nn.") for name in libraries):
         made.slots["training"] = const(True)
-    for name in libraries:
-        if name in {"builtins.dict", "collections.OrderedDict", "builtins.list"}:
-            made.slots["[]"] = (
-                containers.make_dict(machine, args, kwargs, node)
-                if "ict" in name
-                else containers.container("list")(machine, args, {}, node)
-            )
+    if any(name in {"builtins.dict", "collections.OrderedDict"} for name in libraries):
+        made.slots["[]"] = containers.make_dict(machine, args, kwargs, node)
+    elif "builtins.list" in libraries:
+        made.slots["[]"] = containers.container("list")(machine, args, {}, node)
     modules.inherit_container(machine, made, args, kwargs)
     machine.instances.setdefault(cls.node, []).append(made)
+    _initialize(machine, made, args, kwargs, node)
+    return made
+
+
+def _initialize(machine: Machine, made: Instance, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
+    """Call `__init__`, or fill the fields of a dataclass or NamedTuple, which have none."""
+    cls = made.cls
     init = cls.find("__init__")
     if init:
         machine.call(Bound(made, init[1]), args, kwargs, node)
-    elif any("__dataclass__" in member.slots for member in cls.line()) or any(
-        name.endswith("NamedTuple") for name in libraries
-    ):
+        return
+    is_dataclass = any("__dataclass__" in base.slots for base in cls.line())
+    if is_dataclass or any(name.endswith("NamedTuple") for name in cls.libraries()):
         _fill_fields(machine, made, args, dict(kwargs))
         after = cls.find("__post_init__")
         if after:
             machine.call(Bound(made, after[1]), [], {}, node)
-    return made
 
 
 def _fill_fields(machine: Machine, made: Instance, args: Args, kwargs: Kwargs) -> None:
@@ -177,39 +179,39 @@ def _fill_fields(machine: Machine, made: Instance, args: Args, kwargs: Kwargs) -
 
 def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a function of Python, of its library or of numpy returns."""
+    function = stdlib.LIBRARY.get(name)
+    if function is not None:
+        return function(machine, args, kwargs, node)
+    if name in stdlib.CLOCKS:
+        return stdlib.clock(machine, node)
+    if name in stdlib.ENVIRONMENT or name.startswith("os.environ"):
+        return stdlib.environment_call(machine, name, args, kwargs, node)
     package = name.split(".", 1)[0]
     if package == "builtins":
-        run = builtins.BUILTINS.get(name[9:])
-        if run is not None:
-            return run(machine, args, kwargs, node)
-        return Object(name, args, kwargs, machine.round) if name[9:10].isupper() else _opaque(name, args, kwargs)
-    if name in stdlib.CLOCKS:
-        return Host(
-            "clock",
-            origins=machine.origin("CG104", node, f"{quoted(node)} is read once, at capture: every replay uses that moment"),
-        )
+        return _builtin(machine, name, args, kwargs, node)
     if package in {"random", "secrets", "uuid"}:
         return stdlib.random_call(machine, name, args, node)
     if package in {"numpy", "np"}:
         return numpy.call(machine, name, args, kwargs, node)
     if package == "math" or name == "operator.index":
         return stdlib.math_call(machine, name, args, node)
-    run = stdlib.LIBRARY.get(name)
-    if run is not None:
-        return run(machine, args, kwargs, node)
-    if package in {"bisect", "heapq", "statistics", "decimal", "fractions"} and any(
-        tensor.on_gpu for arg in args for tensor in tensors_in(arg)
-    ):
+    if package in _COMPARING and any(tensor.on_gpu for arg in args for tensor in tensors_in(arg)):
         machine.report("CG206", node, f"{quoted(node)} compares GPU tensors on the host")
         return number()
-    if name in stdlib.ENVIRONMENT or name.startswith("os.environ"):
-        machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
-        if name in {"os.getenv", "os.environ.get"}:  # a variable is taken to be unset: switches for debugging are
-            return args[1] if len(args) > 1 else kwargs.get("default", const(None))
-        return Host("str", sym=mix(name, *(arg.sym for arg in args)))
-    if name.startswith(("logging.", "warnings.")):
+    if package in {"logging", "warnings"}:
         return stdlib.logging_call(machine, name, args, node)
     return _opaque(name, args, kwargs, machine)
+
+
+_COMPARING = {"bisect", "heapq", "statistics", "decimal", "fractions"}
+
+
+def _builtin(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    last = name.removeprefix("builtins.")
+    function = builtins.BUILTINS.get(last)
+    if function is not None:
+        return function(machine, args, kwargs, node)
+    return Object(name, args, kwargs, machine.round) if last[:1].isupper() else _opaque(name, args, kwargs)
 
 
 def _opaque(name: str, args: Args, kwargs: Kwargs, machine: Machine | None = None) -> Value:

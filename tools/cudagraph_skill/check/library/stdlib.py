@@ -85,6 +85,20 @@ CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time
 ENVIRONMENT = {"os.getenv", "os.environ.get", "json.load", "yaml.safe_load", "pathlib.Path.read_text"}
 
 
+def clock(machine: Machine, node: ast.AST) -> Value:
+    """Return the time, as a function of CLOCKS tells it."""
+    message = f"{quoted(node)} is read once, at capture: every replay uses that moment"
+    return Host("clock", origins=machine.origin("CG104", node, message))
+
+
+def environment_call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a function of ENVIRONMENT reads."""
+    machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
+    if name in {"os.getenv", "os.environ.get"}:  # a variable is taken to be unset: switches for debugging are
+        return args[1] if len(args) > 1 else kwargs.get("default", const(None))
+    return Host("str", sym=mix(name, *(arg.sym for arg in args)))
+
+
 def random_call(machine: Machine, name: str, args: Args, node: ast.AST) -> Value:
     """Return what a function of `random`, `secrets` or `uuid` returns."""
     if name.rsplit(".", 1)[-1] in {"Random", "SystemRandom"}:
@@ -259,7 +273,7 @@ LIBRARY: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "itertools.repeat": _repeat, "itertools.zip_longest": builtins.zip_items,
     "collections.deque": containers.container("deque"), "collections.OrderedDict": containers.make_dict, "collections.defaultdict": containers.make_defaultdict,
     "collections.Counter": containers.make_counter, "types.SimpleNamespace": _namespace,
-    "pickle.dumps": _saved, "pickle.dump": _saved, "torch.save": _saved, "numpy.save": _saved, "joblib.dump": _saved,
+    "pickle.dumps": _saved, "pickle.dump": _saved, "torch.save": _saved, "joblib.dump": _saved,
     "threading.Thread": _threaded, "concurrent.futures.ThreadPoolExecutor": _executor,
     "multiprocessing.pool.ThreadPool": _executor,
     "contextlib.nullcontext": _null_context, "contextlib.suppress": _iterator("contextlib.suppress"),

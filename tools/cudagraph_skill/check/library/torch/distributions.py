@@ -47,22 +47,27 @@ def distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: 
 
 def _of_distribution(machine: Machine, made: Object, name: str, args: Args, node: ast.AST) -> Value:
     parts = [made, *(item for item in made.args if isinstance(item, Object))]
-    given = [tensor for item in parts for part in (*item.args, *item.kwargs.values()) for tensor in tensors_in(part)]
-    if name in {"sample", "rsample"} and not any(tensor.on_gpu for tensor in given):
+    if name in {"sample", "rsample"} and not any(map(_on_gpu, parts)):
         return factories.cpu_random(machine, node)
     machine.gpu_work(node, *args)
-    if (
-        name == "log_prob"
-        and _validates(made)
-        and made.made < machine.round
-        and any(isinstance(item, Tensor) and item.on_gpu for item in args)
-    ):
-        machine.report("CG228", node, f"{quoted(node)} checks its argument on the host: validate_args=False is missing")
-    if name == "sample" and any(item.name.endswith((".Normal", ".LogNormal")) for item in parts) and not _validates(made):
+    if _validates(made):
+        _report_validation(machine, made, name, args, node)
+    elif name == "sample" and any(part.name.endswith((".Normal", ".LogNormal")) for part in parts):
         machine.report("CG229", node, f"{quoted(node)} checks the standard deviations on the host; rsample() does not")
     if name == "expand":
         return made
     return Tensor("cuda", None, "int" if "Categorical" in made.name and name == "sample" else "float")
+
+
+def _on_gpu(made: Object) -> bool:
+    """Return whether a distribution is made of a tensor on the GPU."""
+    return any(tensor.on_gpu for part in (*made.args, *made.kwargs.values()) for tensor in tensors_in(part))
+
+
+def _report_validation(machine: Machine, made: Object, name: str, args: Args, node: ast.AST) -> None:
+    """Report `log_prob` of a distribution that was made before: where it is made in the same call, that is reported."""
+    if name == "log_prob" and made.made < machine.round and any(isinstance(arg, Tensor) and arg.on_gpu for arg in args):
+        machine.report("CG228", node, f"{quoted(node)} checks its argument on the host: validate_args=False is missing")
 
 
 def of_distribution(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

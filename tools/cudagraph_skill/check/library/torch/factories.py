@@ -138,11 +138,15 @@ def upload(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> 
         made.first = len(data.items)
     # of a device that is not known nothing is reported, unless the call names one
     if made.on_gpu and (where == "cuda" or args.get("device") is not None or like is not None):
-        # `torch.tensor(1.0, device=…)` of one number has a form that is made on the GPU
-        edit = edits.made_on_gpu(node) if row.names == ("tensor",) and made.ndim == 0 else None
-        machine.report("CG221", node, f"{quoted(node)} copies Python values to the GPU through unpinned memory", edit)
+        _report_upload(machine, row, made, node)
         machine.gpu_work(node, data)
     return made
+
+
+def _report_upload(machine: Machine, row: Operation, made: Tensor, node: ast.AST) -> None:
+    # `torch.tensor(1.0, device=…)` of one number has a form that is made on the GPU
+    edit = edits.made_on_gpu(node) if row.names == ("tensor",) and made.ndim == 0 else None
+    machine.report("CG221", node, f"{quoted(node)} copies Python values to the GPU through unpinned memory", edit)
 
 
 def _of_tensor(machine: Machine, row: Operation, data: Tensor, where: str, args: Arguments, node: ast.AST) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.attributes import Super
 from cudagraph_skill.check.interpreter.values import (
     Host,
     Instance,
@@ -93,7 +94,7 @@ def call_method(machine: Machine, receiver: Value, name: str, args: Args, kwargs
     """Return what a method of a tensor, a container or a library's object returns."""
     if isinstance(receiver, Tensor):
         return _tensor_method(machine, receiver, name, args, kwargs, node)
-    if isinstance(receiver, (Object, Instance)) or type(receiver).__name__ == "Super":
+    if isinstance(receiver, (Object, Instance, Super)):
         return objects.method(machine, receiver, name, args, kwargs, node)
     if isinstance(receiver, Host) and receiver.kind == "dtype":
         return Value(mix(name, receiver.sym))

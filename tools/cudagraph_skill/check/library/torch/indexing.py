@@ -147,22 +147,27 @@ def set_index(machine: Machine, owner: Tensor, subscript: Value, new: Value, nod
 
 def _report_number(machine: Machine, owner: Tensor, subscript: Value, new: Value, node: ast.AST) -> None:
     """Report `tensor[0, 0] = 1.0` and `tensor[ids] = 0`: a number for one element, or for indices, comes from the CPU."""
-    parts = _parts_of(subscript)
-    if isinstance(new, Tensor):
-        if new.device == "cpu" and new.ndim == 0:
-            machine.report("CG221", node, f"{quoted(node)} = … copies a CPU tensor to the GPU")
-        return
+    if isinstance(new, Tensor) and new.device == "cpu" and new.ndim == 0:
+        machine.report("CG221", node, f"{quoted(node)} = … copies a CPU tensor to the GPU")
     if not isinstance(new, Host):
         return
-    by_ids = any(isinstance(part, Tensor) and part.on_gpu and part.dtype == "int" and part.ndim != 0 for part in parts)
+    parts = _parts_of(subscript)
     numbers = [part for part in parts if isinstance(part, Host) and part.kind in {"int", "number", "extent"}]
-    if by_ids or (owner.ndim is not None and len(numbers) == len(parts) == owner.ndim):
-        what = "these indices" if by_ids else "a single element"
-        machine.report(
-            "CG221",
-            node,
-            f"{quoted(node)} = … copies a Python number for {what} to the GPU: use a GPU tensor, or fill_ on a slice",
-        )
+    if any(map(_is_index_tensor, parts)):
+        what = "these indices"
+    elif owner.ndim is not None and len(numbers) == len(parts) == owner.ndim:
+        what = "a single element"
+    else:
+        return
+    machine.report(
+        "CG221",
+        node,
+        f"{quoted(node)} = … copies a Python number for {what} to the GPU: use a GPU tensor, or fill_ on a slice",
+    )
+
+
+def _is_index_tensor(part: Value) -> bool:
+    return isinstance(part, Tensor) and part.on_gpu and part.dtype == "int" and part.ndim != 0
 
 
 def update_index(machine: Machine, owner: Tensor, subscript: Value, new: Value, node: ast.AugAssign) -> None:

@@ -58,6 +58,7 @@ def inherit_container(machine: Machine, made: Instance, args: Args, kwargs: Kwar
 
 def container_items(machine: Machine, owner: Object) -> Sequence | Mapping | None:
     """Return the modules in a Sequential, ModuleList or ModuleDict; the parameters in a ParameterList."""
+    del machine
     if "children" in owner.slots:
         children = owner.slots["children"]
         return children if isinstance(children, (Sequence, Mapping)) else None
@@ -67,23 +68,28 @@ def container_items(machine: Machine, owner: Object) -> Sequence | Mapping | Non
     given = owner.args[0] if owner.args else None
     made: Sequence | Mapping
     if last in {"ModuleDict", "ParameterDict"} or (last == "Sequential" and isinstance(given, Mapping)):
-        made = Mapping(owner.made, given.rest if isinstance(given, Mapping) else None)
-        made.slots.update(given.slots if isinstance(given, Mapping) else {})
-        if given is not None and not isinstance(given, Mapping):
-            made.rest = Value()
+        made = _by_name(owner, given)
     elif last == "Sequential":
         made = Sequence("list", list(owner.args), owner.made)
+    elif isinstance(given, Sequence):
+        made = Sequence("list", given.items, owner.made, given.rest)
     else:
-        items = given.items if isinstance(given, Sequence) else [] if given is None else None
-        rest = given.rest if isinstance(given, Sequence) else Value()
-        made = Sequence("list", items, owner.made, rest)
+        made = Sequence("list", [] if given is None else None, owner.made, Value())
     if last.startswith("Parameter"):
         for item in made.each():
             if isinstance(item, Tensor):
                 item.parameter = "parameter"
     owner.slots["children"] = made
-    del machine
     return made
+
+
+def _by_name(owner: Object, given: Value | None) -> Mapping:
+    """Return the modules of a ModuleDict, or of a Sequential that is made of a dict."""
+    if isinstance(given, Mapping):
+        made = Mapping(owner.made, given.rest)
+        made.slots.update(given.slots)
+        return made
+    return Mapping(owner.made, None if given is None else Value())
 
 
 def children_of(machine: Machine, owner: Value) -> Args:

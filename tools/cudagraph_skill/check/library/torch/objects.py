@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.attributes import Super
 from cudagraph_skill.check.interpreter.items import item_at, items_of, key_of, sample_item
 from cudagraph_skill.check.interpreter.iteration import run_generator
 from cudagraph_skill.check.interpreter.values import (
@@ -236,21 +237,26 @@ _OF_DISTRIBUTIONS = {"logits", "probs", "mean", "loc", "scale", "stddev", "varia
 def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Value:
     """Return what an attribute of a library's object is."""
     del node
-    if owner.name.startswith("torch.nn.") and name in modules._PARAMETERS:
-        return modules.parameter_of(machine, owner, name)
     if name in {"__class__", "__dict__"}:
         return Value(mix(name, owner.sym))
+    if owner.name.startswith("torch.nn."):
+        return _of_layer(machine, owner, name)
+    if owner.name.startswith("torch.optim.swa_utils.") and name == "module":
+        return owner.args[0] if owner.args else Value()
     if owner.name in {"torch.finfo", "torch.iinfo"}:
         return number(mix(name, *(arg.sym for arg in owner.args)))
-    if owner.name.startswith("torch.nn.") and name in _OF_LAYERS:
-        return owner.kwargs.get(name) or Host("bool" if name == "training" else "number", sym=mix(name, owner.sym))
-    if owner.name.startswith(("torch.nn.", "torch.optim.swa_utils.")) and name == "module" and owner.args:
-        return owner.args[0]
     if owner.name.startswith("torch.distributions.") and name in _OF_DISTRIBUTIONS:
         return Tensor("cuda", None, "float")
-    if owner.name.startswith("torch.optim.swa_utils.") and name == "module":
-        return Value()
     return Method(owner, name)
+
+
+def _of_layer(machine: Machine, owner: Object, name: str) -> Value:
+    """Return what an attribute of a layer of torch.nn is."""
+    if name in modules._PARAMETERS:
+        return modules.parameter_of(machine, owner, name)
+    if name in _OF_LAYERS:
+        return owner.kwargs.get(name) or Host("bool" if name == "training" else "number", sym=mix(name, owner.sym))
+    return owner.args[0] if name == "module" and owner.args else Method(owner, name)
 
 
 def of_class(machine: Machine, owner: Class, name: str) -> Value:
@@ -388,18 +394,21 @@ def _decorated(owner: Object, function: Value) -> Value:
 
 def method(machine: Machine, owner: Value, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a method of a library's object returns, or one that a user's object inherits."""
-    if type(owner).__name__ == "Super":
+    if isinstance(owner, Super):
         return _super_method(machine, owner, name, args, kwargs, node)
+    if isinstance(owner, Instance) and "param_groups" in owner.slots:
+        if name == "zero_grad":
+            return autograd.zero_grad(machine, owner, args, kwargs, node)
+        if name in optimizers.OPTIMIZER_METHODS:
+            return const(None)
     if isinstance(owner, Instance) or modules.is_module(owner):
-        if (
-            isinstance(owner, Instance)
-            and name in optimizers.OPTIMIZER_METHODS | {"zero_grad"}
-            and "param_groups" in owner.slots
-        ):
-            return autograd.zero_grad(machine, owner, args, kwargs, node) if name == "zero_grad" else const(None)
         return modules.module_method(machine, owner, name, args, kwargs, node)
-    if not isinstance(owner, Object):
-        return Value()
+    if isinstance(owner, Object):
+        return _object_method(machine, owner, name, args, kwargs, node)
+    return Value()
+
+
+def _object_method(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     if machine.torch.calling is not None:
         machine.torch.calling(machine, owner, name, args, kwargs, node)
     for prefix, run in _METHODS:
@@ -425,10 +434,7 @@ def _python_method(machine: Machine, owner: Object, name: str, args: Args, kwarg
     if owner.name == "logging.Logger":
         return _of_logger(machine, owner, name, args, node)
     if owner.name in {"random.Random", "numpy.random.Generator"}:
-        # seeded in the same call: the same numbers each time
-        if owner.made >= machine.round and owner.args:
-            return Host("number", sym=mix(name, getattr(node, "lineno", 0)))
-        return stdlib.drawn(machine, "CG601" if owner.name == "random.Random" else "CG602", name, args, node)
+        return _of_generator(machine, owner, name, args, node)
     if owner.name == "contextlib.ExitStack" and name == "enter_context" and args and isinstance(args[0], Object):
         return _entered(machine, args[0], node)
     if owner.name.endswith("contextvars.ContextVar"):
@@ -436,6 +442,13 @@ def _python_method(machine: Machine, owner: Object, name: str, args: Args, kwarg
     if owner.name == "types.SimpleNamespace" and name in owner.slots:
         return machine.call(owner.slots[name], args, kwargs, node)
     return None
+
+
+def _of_generator(machine: Machine, owner: Object, name: str, args: Args, node: ast.AST) -> Value:
+    """Return what a generator of random numbers on the host draws."""
+    if owner.made >= machine.round and owner.args:  # seeded in the same call: the same numbers each time
+        return Host("number", sym=mix(name, getattr(node, "lineno", 0)))
+    return stdlib.drawn(machine, "CG601" if owner.name == "random.Random" else "CG602", name, args, node)
 
 
 def _of_logger(machine: Machine, owner: Object, name: str, args: Args, node: ast.AST) -> Value:

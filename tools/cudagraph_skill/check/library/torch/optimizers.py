@@ -281,29 +281,36 @@ _SCALER = (
 
 def of_scaler(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a method of a gradient scaler returns."""
-    args = bind("optimizer|outputs", args, kwargs).positional()
-    off = bind(_SCALER[owner.name.split(".")[1] == "cuda"], owner.args, owner.kwargs).get("enabled")
-    if isinstance(off, Host) and off.value is False:
-        return (
-            args[0]
-            if name == "scale" and args
-            else machine.call(Method(args[0], "step"), [], {}, node)
-            if name == "step" and args
-            else const(None)
-        )
-    if name == "scale":
-        machine.gpu_work(node, *args)
-        return elementwise(machine, [args[0]], node) if args and isinstance(args[0], Tensor) else args[0] if args else Value()
-    if name == "step" and args:
-        fused = isinstance(args[0], Object) and bool(groups_of(args[0])) and all(_flag(groups_of(args[0]), "fused"))
-        if not fused and not isinstance(args[0], Instance):
-            machine.report(
-                "CG237", node, f"{quoted(node)} reads on the host whether a gradient is infinite: the optimizer is not fused"
-            )
-        if fused:
-            return machine.call(Method(args[0], "step"), [], {}, node)
-        return const(None)
-    if name == "get_scale":
+    given = bind("optimizer|outputs", args, kwargs).positional()
+    enabled = bind(_SCALER[owner.name.split(".")[1] == "cuda"], owner.args, owner.kwargs).get("enabled")
+    is_off = isinstance(enabled, Host) and enabled.value is False
+    if name == "get_scale" and not is_off:
         machine.report("CG237", node, f"{quoted(node)} reads the loss scale from the GPU")
         return number()
+    if name == "scale":
+        return _scaled(machine, given, node, is_off)
+    if name == "step" and given:
+        return _scaled_step(machine, given[0], node, is_off)
+    return const(None)
+
+
+def _scaled(machine: Machine, given: Args, node: ast.AST, is_off: bool) -> Value:
+    """Return a loss that is multiplied by the scale."""
+    if is_off:
+        return given[0] if given else const(None)
+    machine.gpu_work(node, *given)
+    if given and isinstance(given[0], Tensor):
+        return elementwise(machine, [given[0]], node)
+    return given[0] if given else Value()
+
+
+def _scaled_step(machine: Machine, optimizer: Value, node: ast.AST, is_off: bool) -> Value:
+    """Run an optimizer's step: only a fused one skips it on the GPU where a gradient is infinite."""
+    groups = groups_of(optimizer) if isinstance(optimizer, Object) else []
+    if is_off or (groups and all(_flag(groups, "fused"))):
+        return machine.call(Method(optimizer, "step"), [], {}, node)
+    if not isinstance(optimizer, Instance):
+        machine.report(
+            "CG237", node, f"{quoted(node)} reads on the host whether a gradient is infinite: the optimizer is not fused"
+        )
     return const(None)

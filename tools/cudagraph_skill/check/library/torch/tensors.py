@@ -135,23 +135,27 @@ def on_set(machine: Machine, owner: Value, name: str, new: Value, node: ast.AST)
         machine.torch.setting(machine, owner, name, new, node)
     if isinstance(owner, Tensor):
         _set_of_tensor(machine, owner, name, new, node)
-    elif isinstance(owner, External) and owner.name == "torch.backends.cudnn" and name == "benchmark":
-        if isinstance(new, Host) and new.value is True:
-            machine.report("CG412", node, f"{quoted(node)} = True searches for algorithms at the first call of each shape")
-    elif (
-        isinstance(owner, Instance) and isinstance(new, Tensor) and new.parameter == "parameter" and owner.made < machine.round
-    ):
-        machine.report("CG303", node, f"{quoted(node)} is replaced by a new parameter: a replay goes on reading the old one")
-    elif (
-        isinstance(owner, Mapping)
-        and name == "lr"
-        and "params" in owner.slots
-        and machine.inside
-        and not isinstance(new, Tensor)
-    ):
-        machine.report(
-            "CG110", node, f"{quoted(node)} is set at capture only: the captured step keeps the number of that moment"
-        )
+    elif isinstance(owner, External):
+        _set_of_backend(machine, owner, name, new, node)
+    elif isinstance(owner, Instance):
+        if isinstance(new, Tensor) and new.parameter == "parameter" and owner.made < machine.round:
+            machine.report(
+                "CG303", node, f"{quoted(node)} is replaced by a new parameter: a replay goes on reading the old one"
+            )
+    elif isinstance(owner, Mapping):
+        _set_of_group(machine, owner, name, new, node)
+
+
+def _set_of_backend(machine: Machine, owner: External, name: str, new: Value, node: ast.AST) -> None:
+    if owner.name == "torch.backends.cudnn" and name == "benchmark" and devices.is_true(new):
+        machine.report("CG412", node, f"{quoted(node)} = True searches for algorithms at the first call of each shape")
+
+
+def _set_of_group(machine: Machine, owner: Mapping, name: str, new: Value, node: ast.AST) -> None:
+    """Report a learning rate that is set as a number in a capture."""
+    if name == "lr" and "params" in owner.slots and machine.inside and not isinstance(new, Tensor):
+        message = f"{quoted(node)} is set at capture only: the captured step keeps the number of that moment"
+        machine.report("CG110", node, message)
 
 
 def _set_of_tensor(machine: Machine, owner: Tensor, name: str, new: Value, node: ast.AST) -> None:

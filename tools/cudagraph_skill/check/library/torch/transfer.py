@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.machine import Machine
+    from cudagraph_skill.check.library.binding import Arguments
 
 Args = list[Value]
 Kwargs = dict[str, Value]
@@ -87,28 +88,27 @@ def download_into(machine: Machine, tensor: Tensor, source: Tensor, node: ast.AS
 def _to(machine: Machine, owner: Tensor, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     # overloads begin with a device, a dtype or a tensor: each argument tells by its kind what it is
     bound = bind("*given, device, dtype, other, non_blocking, copy, memory_format", args, kwargs)
-    where, dtype = _wanted(machine, owner, bound.values())
-    # two floats may still differ in their width
-    converts = dtype != owner.dtype or any(dtype_of(value) is not None for value in bound.values())
-    if (named := bound.get("device")) is not None and where is None and not is_none(named):
-        where = where_of(machine, named)
+    where, dtype = _wanted(machine, owner, bound)
     if where is None and owner.device == "cpu" and any(type(value) is Value for value in bound.rest):
         return Tensor("", owner.ndim, dtype, owner.storages, owner.sym, owner.origins)
-    waits = not any(is_true(value) for value in (*bound.rest, bound.get("non_blocking")))
     # a device that is not known is taken to be where the tensor already is, unless that is the CPU
-    stays = where is None or (where == "" and owner.device != "cpu")
-    moved = owner.view(owner.ndim) if stays else move(machine, owner, where or "", node, waits=waits)
-    if converts and moved.storages == owner.storages:
+    if where is None or (where == "" and owner.device != "cpu"):
+        moved = owner.view(owner.ndim)
+    else:
+        waits = not any(is_true(value) for value in (*bound.rest, bound.get("non_blocking")))
+        moved = move(machine, owner, where, node, waits=waits)
+    names_dtype = any(dtype_of(value) is not None for value in bound.values())  # two floats may still differ in their width
+    if (names_dtype or dtype != owner.dtype) and moved.storages == owner.storages:
         return _converted(machine, owner, dtype, node)
     moved.dtype, moved.first = dtype, owner.first
     return moved
 
 
-def _wanted(machine: Machine, owner: Tensor, values: Args) -> tuple[str | None, str]:
+def _wanted(machine: Machine, owner: Tensor, bound: Arguments) -> tuple[str | None, str]:
     """Return the device and the dtype that the arguments of `to` ask for."""
     where: str | None = None
     dtype = owner.dtype
-    for value in values:
+    for value in bound.values():
         wanted = dtype_of(value)
         if isinstance(value, Tensor):
             where, dtype = value.device, value.dtype
@@ -116,6 +116,9 @@ def _wanted(machine: Machine, owner: Tensor, values: Args) -> tuple[str | None, 
             dtype = wanted
         elif isinstance(value, Host) and (value.kind == "device" or isinstance(value.value, str)):
             where = where_of(machine, value)
+    device = bound.get("device")
+    if where is None and device is not None and not is_none(device):
+        where = where_of(machine, device)
     return where, dtype
 
 

@@ -58,23 +58,26 @@ def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs,
     if partial.how == "compile":
         return _call_compiled(machine, partial, args, kwargs, node)
     if partial.how == "graphed":
-        if machine.inside:
-            machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
-        return Tensor() if machine.inside else graphs.call_graphed(machine, partial, args, kwargs, node)
+        if not machine.inside:
+            return graphs.call_graphed(machine, partial, args, kwargs, node)
+        machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
+        return Tensor()
     if partial.how == "autocast":
         return autocast.call_under(machine, partial, args, kwargs, node)
     if partial.how == "vmap":
         args = [Tensor(arg.device, None, arg.dtype) if isinstance(arg, Tensor) else arg for arg in args]
-    result = machine.call(partial.function, args, kwargs, node)
-    if partial.how in {"grad", "vmap", "jacrev", "jacfwd", "hessian"}:
-        if partial.how == "grad" and args and isinstance(args[0], (Mapping, Sequence)):
-            return args[0]
-        return (
-            result if isinstance(result, (Tensor, Sequence, Mapping)) and partial.how == "vmap" else Tensor("", None, "float")
-        )
-    if partial.how in {"grad_and_value", "value_and_grad", "vjp", "jvp"}:
+    return _transformed(machine, partial.how, args, machine.call(partial.function, args, kwargs, node))
+
+
+def _transformed(machine: Machine, how: str, args: Args, result: Value) -> Value:
+    """Return what a transform of torch.func makes of the result of the function."""
+    if how in {"grad_and_value", "value_and_grad", "vjp", "jvp"}:
         return Sequence("tuple", [Tensor(), result], machine.round)
-    return result
+    if how == "vmap" and isinstance(result, (Tensor, Sequence, Mapping)):
+        return result
+    if how == "grad" and args and isinstance(args[0], (Mapping, Sequence)):
+        return args[0]
+    return Tensor("", None, "float") if how in {"grad", "vmap", "jacrev", "jacfwd", "hessian"} else result
 
 
 def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
