@@ -170,7 +170,7 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
         "verdict": result.verdict,
         "lines": [[item.line, item.id, item.observed] for item in result.findings],
         "seconds": round(time.monotonic() - start, 2),
-        "rungs": round(sum(step.seconds for step in result.steps), 2),
+        "steps": round(sum(step.seconds for step in result.steps), 2),
         "said": result.said.replace(str(ROOT), "")[:160],
     }
 
@@ -178,7 +178,7 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
 def _timed() -> dict[str, Any]:
     """Return seconds, alone: torch and CUDA in a bare process, the first verdict, and one more in the same guest.
 
-    `beyond_rungs` is what of `one_more` is no rung: the fork, the import of the module, CUDA's start, the static check.
+    `beyond_steps` is `one_more` without the steps of the check: the fork, the module's import, CUDA's start, the static check.
     """
     few = [program for program in snippets() if program.truth == "safe"][:_TIMED]
     parts = [list(map(float, subprocess.check_output([sys.executable, "-c", _BARE], text=True).split())) for _ in range(3)]
@@ -193,7 +193,7 @@ def _timed() -> dict[str, Any]:
         "cuda_init": [round(seconds[1], 2) for seconds in parts],
         "first_verdict": firsts,
         "one_more": [row["seconds"] for row in rows[1:]],
-        "beyond_rungs": [round(row["seconds"] - row["rungs"], 2) for row in rows[1:]],
+        "beyond_steps": [round(row["seconds"] - row["steps"], 2) for row in rows[1:]],
     }
 
 
@@ -239,12 +239,18 @@ def _figures(rows: list[dict[str, Any]], truth: dict[str, Program]) -> dict[str,
         "silent errors caught": _share(row["verdict"] == "silent_wrong" for row in wrong),
         "false alarms": _share(row["verdict"] != "safe" for row in safe),
         "failing line first": _share(_first(row) in truth[row["id"]].lines for row in fails),
+        "failing lines right": _share(line in truth[row["id"]].lines for row in fails for line in _observed(row)),
         "wrong line among": _share(bool(_lines(row) & set(truth[row["id"]].lines)) for row in placed if row not in fails),
     }
 
 
 def _first(row: dict[str, Any]) -> int:
     return next((int(line[0]) for line in row.get("lines", [])), 0)
+
+
+def _observed(row: dict[str, Any]) -> list[int]:
+    """Return the lines that the run itself saw, without those of the static check."""
+    return [int(line) for line, _, observed in row.get("lines", []) if observed]
 
 
 def _lines(row: dict[str, Any]) -> set[int]:

@@ -106,7 +106,7 @@ def _wrong(**more: Any) -> dict[str, Any]:
 
 
 def _examined(result: dict[str, Any] | None, request: Request = REQUEST, **more: Any) -> CaptureResult:
-    return session.examined(request, result, more.get("steps", RUN_STEPS), more.get("ended", DONE), more.get("output", ""))
+    return session.joined_result(request, result, more.get("steps", RUN_STEPS), more.get("ended", DONE), more.get("output", ""))
 
 
 def _places(found: list[Any]) -> list[tuple[str, int, str, bool]]:
@@ -271,9 +271,9 @@ STACK = [["/usr/lib/python3.12/runpy.py", 1, "run"], ["train.py", 9, "step"], ["
             {"how": "deadline", "stack": STACK},
             [],
             "error_in_eager",
-            "had not come back after 5 s; it stood at train.py:9 in step; `--deadline`",
+            "had not come back after 5 s; it was at train.py:9 in step; `--deadline`",
         ),
-        ({"how": "deadline", "stack": STACK}, RUN_STEPS, "capture_error", r"\(done: eager\); it stood at train.py:9"),
+        ({"how": "deadline", "stack": STACK}, RUN_STEPS, "capture_error", r"\(done: eager\); it was at train.py:9"),
         ({"how": "signal", "detail": "SIGSEGV"}, RUN_STEPS, "capture_error", "died of SIGSEGV"),
         ({"how": "exit", "detail": "7"}, [], "error_in_eager", "exit code 7"),
         ({"how": "memory"}, RUN_STEPS, "lacking", "more than 2 GB of host memory"),
@@ -295,7 +295,7 @@ def test_an_end_after_the_result_is_a_note() -> None:
     assert found.verdict == "safe"
     assert found.notes == [
         "after the result the process ended by SIGABRT",
-        "processes that the code had started and left behind were ended: 2",
+        "the code left 2 processes behind: they were ended",
     ]
 
 
@@ -652,7 +652,7 @@ def test_code_that_hangs_is_killed_and_its_line_is_named() -> None:
     )
     assert done.returncode == 2, done.stderr
     assert "had not come back after 2 s" in done.stdout
-    assert "it stood at hang.py:3" in done.stdout
+    assert "it was at hang.py:3" in done.stdout
     assert "  | loading" in done.stdout
 
 

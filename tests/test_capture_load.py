@@ -366,8 +366,8 @@ def test_where_a_second_copy_cannot_be_built_the_first_is_put_back(tmp_path: Pat
     source = load.Source(asked(written(tmp_path / "once.py", ONCE), "step"))
     first, second = checks._pair(source)
     assert first is second
-    assert not source.twins
-    assert source.why_not == "building a second one raised RuntimeError"
+    assert not source.builds_anew
+    assert source.why_reused == "building a second one raised RuntimeError"
     assert [first.call().item() for _ in range(2)] == [1, 2]
     assert source.fresh() is first
     assert first.call().item() == 1
@@ -380,7 +380,7 @@ def test_where_a_second_copy_can_be_built_there_are_two(net: Path) -> None:
     first, second = checks._pair(source)
     one: Any = first.call
     other: Any = second.call
-    assert source.twins
+    assert source.builds_anew
     assert one is not other
     assert torch.equal(one.layer.weight, other.layer.weight)
 

@@ -270,7 +270,7 @@ def test_a_lazy_module_has_no_tensors_yet(tmp_path: Path) -> None:
 
 def picture(trainer: Any, train: Any) -> tuple[Any, Any, Any]:
     """Return the bits of the numbers and tensors that are reached."""
-    by_path = {path: tensors.kept(each) for path, each in state.tensors(roots(trainer.step)).items()}
+    by_path = {path: tensors.to_host(each) for path, each in state.tensors(roots(trainer.step)).items()}
     return state.scalars(roots(trainer.step)), by_path, train.HISTORY["losses"][:]
 
 
@@ -416,11 +416,11 @@ ODD = {
 def test_an_odd_tensor_is_put_back_as_well(kind: str) -> None:
     tensor = ODD[kind]()
     snapshot = state.Snapshot([("t", tensor)], 1 << 30)
-    wanted = tensors.kept(tensor) if not tensor.is_meta else None
+    wanted = tensors.to_host(tensor) if not tensor.is_meta else None
     if kind in {"view", "bf16", "sparse", "conjugate"}:
         tensor.mul_(3)
     snapshot.restore()
-    assert wanted is None or tensors.difference(wanted, tensors.kept(tensor)) == 0
+    assert wanted is None or tensors.difference(wanted, tensors.to_host(tensor)) == 0
 
 
 def test_storage_that_was_transposed_in_place_of_the_data_comes_back() -> None:

@@ -35,7 +35,7 @@ class Batch:
 
 def far(one: Any, other: Any) -> float:
     """Return the difference of two values of one leaf."""
-    [a], [b] = tensors.keep(one).values(), tensors.keep(other).values()
+    [a], [b] = tensors.values_to_host(one).values(), tensors.values_to_host(other).values()
     return tensors.difference(a, b)
 
 
@@ -144,7 +144,7 @@ CHANGED = {
 @pytest.mark.parametrize("name", CHANGED)
 def test_what_changed_is_farther_than_its_tolerance(name: str) -> None:
     one, other = CHANGED[name]
-    assert tensors.tolerance(tensors.keep(one)[""]) < far(one, other) < math.inf
+    assert tensors.tolerance(tensors.values_to_host(one)[""]) < far(one, other) < math.inf
 
 
 def test_a_difference_is_relative_to_the_size_of_the_values() -> None:
@@ -157,14 +157,14 @@ def test_a_change_between_the_elements_that_are_sampled_shows_in_the_sums(dtype:
     one = torch.zeros(LARGE).to(dtype)
     other = one.clone()
     other[3] = 1
-    assert tensors.kept(one).data.numel() < LARGE * (1 + dtype.is_complex)
-    assert far(one, other) > tensors.tolerance(tensors.kept(one))
+    assert tensors.to_host(one).data.numel() < LARGE * (1 + dtype.is_complex)
+    assert far(one, other) > tensors.tolerance(tensors.to_host(one))
 
 
 def test_elements_that_swap_signs_between_the_samples_show_in_the_sum_of_absolutes() -> None:
     one, other = torch.zeros(LARGE), torch.zeros(LARGE)
     other[1], other[3] = 1.0, -1.0
-    assert far(one, other) > tensors.tolerance(tensors.kept(one))
+    assert far(one, other) > tensors.tolerance(tensors.to_host(one))
 
 
 def test_the_sums_of_a_large_tensor_do_not_hide_what_its_elements_show() -> None:
@@ -175,13 +175,13 @@ def test_the_sums_of_a_large_tensor_do_not_hide_what_its_elements_show() -> None
 
 
 def test_a_value_that_the_other_side_lacks_is_infinitely_far() -> None:
-    one = tensors.keep({"a": 1, "b": 2})
-    assert tensors.differences(one, tensors.keep({"b": 2})) == {"['a']": math.inf, "['b']": 0.0}
+    one = tensors.values_to_host({"a": 1, "b": 2})
+    assert tensors.differences(one, tensors.values_to_host({"b": 2})) == {"['a']": math.inf, "['b']": 0.0}
 
 
 def test_what_is_kept_does_not_follow_later_changes() -> None:
     tensor = torch.zeros(3)
-    before = tensors.kept(tensor)
+    before = tensors.to_host(tensor)
     tensor += 1
     assert before.data.tolist() == [0, 0, 0]
 
@@ -192,16 +192,16 @@ def test_what_is_kept_does_not_follow_later_changes() -> None:
 def test_put_copies_into_the_tensors_that_were_captured() -> None:
     static: Any = ((torch.zeros(2), {"y": Pair(torch.zeros(1), 3)}), {})
     inside = tensors.tensors(static)
-    assert tensors.put(static, ((torch.ones(2), {"y": Pair(torch.full((1,), 5.0), 3)}), {})) == []
+    assert tensors.refill(static, ((torch.ones(2), {"y": Pair(torch.full((1,), 5.0), 3)}), {})) == []
     assert [each.tolist() for each in inside] == [[1, 1], [5]]
 
 
 def test_put_leaves_the_very_same_tensor_and_a_parameter_that_needs_gradients_alone() -> None:
     same = torch.ones(2, requires_grad=True)
     version = same._version
-    assert tensors.put([same], [same]) == []
+    assert tensors.refill([same], [same]) == []
     assert same._version == version
-    assert tensors.put([same], [torch.zeros(2)]) == []
+    assert tensors.refill([same], [torch.zeros(2)]) == []
     assert same.tolist() == [0, 0]
 
 
@@ -219,11 +219,11 @@ STUCK = {
 @pytest.mark.parametrize("name", STUCK)
 def test_put_says_what_cannot_follow(name: str) -> None:
     static, new, said = STUCK[name]
-    assert tensors.put([static], [new]) == [said]
+    assert tensors.refill([static], [new]) == [said]
 
 
 def test_put_takes_equal_numbers_and_nan_for_no_change() -> None:
-    assert tensors.put([1, math.nan, "s", None], [1, math.nan, "s", None]) == []
+    assert tensors.refill([1, math.nan, "s", None], [1, math.nan, "s", None]) == []
 
 
 def test_a_copy_has_tensors_of_its_own_and_everything_else_as_it_is() -> None:
@@ -265,10 +265,10 @@ def test_an_object_that_comes_again_is_state_and_one_that_is_new_each_time_a_bat
 
     met: dict[Any, Any] = {}
     keys, queries, model = Cache(), Cache(), torch.nn.Linear(1, 1)
-    assert tensors.meet((Batch(), keys, queries, model), met) == [model]
-    assert tensors.meet((Batch(), keys, queries, model), met) == [keys, queries, model]
+    assert tensors.state_among((Batch(), keys, queries, model), met) == [model]
+    assert tensors.state_among((Batch(), keys, queries, model), met) == [keys, queries, model]
     assert [path for path, _ in tensors.leaves((Batch(), keys))] == ["[0].tensor", "[1]"]
-    assert tensors.meet((Cache(),), {}) == []
+    assert tensors.state_among((Cache(),), {}) == []
     assert [path for path, _ in tensors.leaves((Cache(),))] == ["[0]"]
 
 
@@ -278,7 +278,7 @@ def test_a_copied_batch_has_tensors_of_its_own() -> None:
 
     met: dict[Any, Any] = {}
     for _ in range(2):
-        tensors.meet((Batch(),), met)
+        tensors.state_among((Batch(),), met)
     batch = Batch()
     tensors.copied(batch).tensor.add_(1)
     assert batch.tensor.sum() == 0

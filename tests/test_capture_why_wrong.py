@@ -123,10 +123,10 @@ def test_recording_does_not_import_dynamo() -> None:
 # What the difference between two recordings is
 
 
-def seen(**known: Any) -> checks.Seen:
+def observations(**known: Any) -> checks.Observations:
     """Return what an explanation needs of the runs before it."""
-    empty: dict[str, Any] = dict.fromkeys(checks.Seen._fields)
-    return checks.Seen(**{**empty, "changing": {}, "moved": set(), **known})
+    empty: dict[str, Any] = dict.fromkeys(checks.Observations._fields)
+    return checks.Observations(**{**empty, "changing": {}, "moved": set(), **known})
 
 
 def on_gpu(log: list[Operation]) -> list[Operation]:
@@ -146,11 +146,11 @@ def changes(function: Callable[..., Any], *args: Any, calls: int = 3, **known: A
         moved |= state.moved(before, state.random_marks())
         scalars.append(state.scalars([("", function)]))
     changing = {path: (scalars[0][path], each) for path, each in scalars[-1].items() if scalars[0].get(path, each) != each}
-    return causes(why_wrong._changes(logs[0], logs[-1], seen(changing=changing, moved=moved, **known)))
+    return causes(why_wrong._changes(logs[0], logs[-1], observations(changing=changing, moved=moved, **known)))
 
 
 def causes(found: list[tuple[int, Cause]]) -> list[tuple[str, int]]:
-    return [(each.category, each.place.line if each.place else 0) for each in why_wrong._marked(found)]
+    return [(each.category, each.place.line if each.place else 0) for each in why_wrong._one_per_line(found)]
 
 
 WRONG = {
@@ -190,7 +190,7 @@ def frozen(function: Callable[..., Any], inputs: list[torch.Tensor], capture: Ca
     changing = known.pop("changing", {})
     last = len(inputs) - 1
     eager = [capture(each) for each in logs]
-    return causes(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), last, seen(changing=changing, **known)))
+    return causes(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), last, observations(changing=changing, **known)))
 
 
 def test_a_tensor_that_each_call_binds_anew_is_named_where_it_is_bound(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ class Captures:
             SkillError: it is not there, or lies elsewhere.
         """
         place = next((candidate for candidate in self.places(target) if _there(candidate)), target)
-        file = session.located(place)[0]
+        file = session.locate(place)[0]
         folder = self.folder_of(file) if file else None
         if folder is None:
             allowed = ", ".join(self.allowed)
@@ -219,7 +219,7 @@ class Captures:
 
 def _there(target: str) -> bool:
     with suppress(SkillError):
-        return bool(session.located(target)[0])
+        return bool(session.locate(target)[0])
     return False
 
 

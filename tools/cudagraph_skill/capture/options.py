@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.capture.interpreter import environment_python, resolved
-from cudagraph_skill.capture.session import Request, located
+from cudagraph_skill.capture.session import Request, locate
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _targets(args: argparse.Namespace) -> list[str]:
             raise SkillError("skill check: --function is for one file; with several, write FILE:FUNCTION")
         args.targets = [f"{args.targets[0]}:{args.function}"]
     for target in args.targets:
-        located(target)
+        locate(target)
     if sum(map(bool, (args.inputs, args.make, args.shape))) > 1:
         raise SkillError("skill check: --inputs, --make and --shape each say what the arguments are: give one of them")
     return list(args.targets)
@@ -102,7 +102,7 @@ def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> 
             f"skill check: --python {shared.python}, but the command names {command.python}: leave one of them out"
         )
     if ":" in args.target:
-        located(args.target)
+        locate(args.target)
     python = resolved(command.python) if command.python else shared.python or environment_python()
     return shared._replace(
         target=args.target,

@@ -109,14 +109,14 @@ class Listener(NamedTuple):
     cancelled: Callable[[], bool] = _never
     forward: Callable[[bytes], None] | None = None
 
-    def told(self, event: dict[str, Any]) -> None:
+    def on_event(self, event: dict[str, Any]) -> None:
         """Take an event of the guest."""
         if event.get("event") == "progress":
             self.say(str(event.get("said", "")))
 
 
 def examine(requests: Iterable[Request], guests: Guests, listener: Listener) -> Iterator[CaptureResult]:
-    """Capture one after the other; each result comes as soon as it is there, and none once it was cancelled.
+    """Capture one request after the other; yield each result as it is ready, and none after a cancel.
 
     Raises:
         SkillError: a target is not there, or the machine lacks something.
@@ -129,7 +129,7 @@ def examine(requests: Iterable[Request], guests: Guests, listener: Listener) -> 
         if ended.ended.get("how") == "cancelled":
             return
         shown_live = bool(request.program) and listener.forward is not None
-        yield examined(request, ended.result, ended.steps, ended.ended, "" if shown_live else ended.output)
+        yield joined_result(request, ended.result, ended.steps, ended.ended, "" if shown_live else ended.output)
 
 
 def _program(request: Request, listener: Listener) -> Ended:
@@ -145,7 +145,7 @@ def _program(request: Request, listener: Listener) -> Ended:
         flags=request.flags,
         memory=request.memory,
         forward=listener.forward,
-        on_event=listener.told,
+        on_event=listener.on_event,
         cancelled=listener.cancelled,
     )
 
@@ -157,7 +157,7 @@ def _callable(request: Request, guests: Guests, listener: Listener) -> Ended:
         guest = guests.guest(request, listener.say)
         listener.say(f"importing and capturing {request.target}")
         try:
-            return guest.ask(wire, request.deadline, request.memory, listener.told, listener.cancelled)
+            return guest.ask(wire, request.deadline, request.memory, listener.on_event, listener.cancelled)
         except SkillError:
             guests.close()
             if not warm:
@@ -180,7 +180,7 @@ def to_guest(request: Request) -> dict[str, Any]:
     if request.program:
         live = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
         return {**wire, **live, "shown": shlex.join(request.program)}
-    path, module, name = located(request.target)
+    path, module, name = locate(request.target)
     return {**wire, "file": os.path.realpath(path) if path else "", "module": module, "name": name, "shown": path or module}
 
 
@@ -192,7 +192,7 @@ def in_program(request: Request) -> str:
     return f"{main}:{request.target}"
 
 
-def located(target: str) -> tuple[str, str, str]:
+def locate(target: str) -> tuple[str, str, str]:
     """Return the file as the user wrote it, or the dotted module, and the name in it.
 
     Raises:
@@ -214,7 +214,7 @@ def located(target: str) -> tuple[str, str, str]:
 # A result -------------------------------------------------------------------------------------------------------------
 
 
-def examined(
+def joined_result(
     request: Request,
     result: dict[str, Any] | None,
     steps: Sequence[dict[str, Any]],
@@ -228,7 +228,7 @@ def examined(
     target = _target(answer, shown, request)
     verdict = str(answer.get("verdict", "lacking"))
     causes = [cause for cause in answer.get("causes") or () if isinstance(cause, dict)]
-    findings, unconfirmed = _joined(verdict, causes, static_findings(target), shown, target)
+    findings, unconfirmed = _findings(verdict, causes, static_findings(target), shown, target)
     return CaptureResult(
         verdict=verdict,
         said=_sentence(verdict, str(answer.get("said", "")), causes, shown),
@@ -240,7 +240,7 @@ def examined(
         machine=answer.get("machine") or {},
         notes=[
             *map(str, answer.get("notes") or ()),
-            *(_asides(causes, shown) if verdict in _CAPTURED else ()),
+            *(_notes(causes, shown) if verdict in _CAPTURED else ()),
             *_end(result, ended),
         ],
         target=target,
@@ -252,14 +252,14 @@ def examined(
 _CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
 
 
-def _sentence(verdict: str, said: str, causes: list[dict[str, Any]], shown: _Names) -> str:
+def _sentence(verdict: str, sentence: str, causes: list[dict[str, Any]], shown: _Names) -> str:
     """Return the guest's sentence with paths as the user wrote them; if eager code failed, with its line."""
     where = [(str(cause["path"]), int(cause.get("line") or 0)) for cause in causes if cause.get("path")]
     for path, _ in where:
-        said = said.replace(path, shown.of(path))
-    if verdict in _CAPTURED or not where or f":{where[0][1]}" in said:
-        return said
-    return f"{said} at {shown.of(where[0][0])}:{where[0][1]}"
+        sentence = sentence.replace(path, shown.of(path))
+    if verdict in _CAPTURED or not where or f":{where[0][1]}" in sentence:
+        return sentence
+    return f"{sentence} at {shown.of(where[0][0])}:{where[0][1]}"
 
 
 def _step(event: dict[str, Any]) -> Step:
@@ -274,7 +274,7 @@ class _Names:
     def __init__(self, request: Request) -> None:
         self._written: dict[str, str] = {}
         with suppress(SkillError):
-            path = "" if request.program else located(request.target)[0]
+            path = "" if request.program else locate(request.target)[0]
             self._written = {os.path.realpath(path): path} if path else {}
 
     def of(self, path: str) -> str:
@@ -286,14 +286,13 @@ class _Names:
 
 
 def _target(answer: dict[str, Any], shown: _Names, request: Request) -> Region:
-    said = answer.get("target") or {}
-    if said.get("path"):
-        return Region(
-            shown.of(said["path"]), int(said.get("line") or 0), str(said.get("name", "")).replace("<locals>.", ""), "run"
-        )
+    target = answer.get("target") or {}
+    if target.get("path"):
+        name = str(target.get("name", "")).replace("<locals>.", "")
+        return Region(shown.of(target["path"]), int(target.get("line") or 0), name, "run")
     name = request.target or shlex.join(request.program)
     with suppress(SkillError):
-        path, module, function = ("", "", "") if request.program else located(request.target)
+        path, module, function = ("", "", "") if request.program else locate(request.target)
         return Region(path, 0, function or path or name if not module else name, "run")
     return Region("", 0, name, "run")
 
@@ -309,7 +308,7 @@ def static_findings(target: Region) -> list[Finding]:
     return report.findings
 
 
-def _joined(
+def _findings(
     verdict: str, causes: list[dict[str, Any]], static: list[Finding], shown: _Names, target: Region
 ) -> tuple[list[Finding], list[Finding]]:
     """Return findings and unconfirmed findings. Observed lines come first, the one that stopped the run before the others."""
@@ -357,17 +356,19 @@ def _line(path: str, line: int) -> str:
 
 def _message(cause: dict[str, Any], text: str) -> str:
     """Return what was seen: the source line as subject of the guest's sentence, then the operation and its error."""
-    said, error = " ".join(str(cause.get("said", "")).split()), str(cause.get("error", "")).strip().split("\n")[0][:_LONG]
+    message, error = " ".join(str(cause.get("said", "")).split()), str(cause.get("error", "")).strip().split("\n")[0][:_LONG]
     operation = plain(str(cause.get("op", "")))
     code = " ".join(text.split()) if cause.get("path") else ""
     subject = code if len(code) <= _QUOTED else f"{code[: _QUOTED - 1]}…"
-    seen = "; ".join(
-        part for part in (f"in {operation}" if operation and operation not in said else "", error) if part and part not in said
+    details = "; ".join(
+        part
+        for part in (f"in {operation}" if operation and operation not in message else "", error)
+        if part and part not in message
     )
-    return f"{f'`{subject}` ' if subject else ''}{said or 'fails at capture'}{f' ({seen})' if seen else ''}"
+    return f"{f'`{subject}` ' if subject else ''}{message or 'fails at capture'}{f' ({details})' if details else ''}"
 
 
-def _asides(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
+def _notes(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
     notes = []
     for cause in causes:
         if cause.get("kind") == "note":
@@ -386,8 +387,8 @@ def _without_result(request: Request, steps: list[Step], ended: dict[str, Any]) 
     """Return a result for a run that ended early; the finished steps tell whether eager code or the graph is to blame."""
     how, detail = str(ended.get("how", "")), str(ended.get("detail", ""))
     if how == "memory":
-        said = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
-        return {"verdict": "lacking", "said": said}
+        sentence = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
+        return {"verdict": "lacking", "said": sentence}
     ends = {
         "deadline": f"it had not come back after {request.deadline:g} s",
         "signal": f"the process died of {detail or 'a signal'}",
@@ -395,27 +396,27 @@ def _without_result(request: Request, steps: list[Step], ended: dict[str, Any]) 
     }
     if how not in ends:
         return {"verdict": "lacking", "said": f"the run ended without a result ({detail or how or 'no reason given'})"}
-    came = [step.name for step in steps if step.outcome == "ok"]
-    after = f" (done: {', '.join(came)})" if came else ""
+    done = [step.name for step in steps if step.outcome == "ok"]
+    after = f" (done: {', '.join(done)})" if done else ""
     longer = "; `--deadline` gives it longer" * (how == "deadline")
     past_eager = any(step.name in _PAST_EAGER and step.outcome in ("ok", "differs") for step in steps)
-    where = _stood(ended.get("stack") or (), _Names(request))
+    where = _where(ended.get("stack") or (), _Names(request))
     return {"verdict": "capture_error" if past_eager else "error_in_eager", "said": f"{ends[how]}{after}{where}{longer}"}
 
 
-def _stood(stack: Sequence[Any], shown: _Names) -> str:
+def _where(stack: Sequence[Any], shown: _Names) -> str:
     """Return the innermost frame of the user's own, in words."""
     own = [frame for frame in stack if not _ELSEWHERE.search(str(frame[0]))]
-    return f"; it stood at {shown.of(own[-1][0])}:{own[-1][1]} in {own[-1][2]}" if own else ""
+    return f"; it was at {shown.of(own[-1][0])}:{own[-1][1]} in {own[-1][2]}" if own else ""
 
 
 def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
-    """Return notes about the end of a run that gave a result."""
+    """Return notes about how a run ended that gave a result."""
     notes = []
     if result is not None and ended.get("how", "done") != "done":
         notes.append(f"after the result the process ended by {ended.get('detail') or ended.get('how')}")
     if left := int(ended.get("left_behind") or 0):
-        notes.append(f"processes that the code had started and left behind were ended: {left}")
+        notes.append(f"the code left {left} processes behind: they were ended")
     return notes
 
 
@@ -427,7 +428,7 @@ def eager_command(request: Request) -> str:
     if request.program:
         return shlex.join([request.python, *request.flags, *request.program])
     try:
-        path, module, name = located(request.target)
+        path, module, name = locate(request.target)
     except SkillError:
         return ""
     code = f"import {module}" if module else _eager_code(path, name, request)

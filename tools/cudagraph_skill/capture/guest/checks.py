@@ -1,7 +1,7 @@
 """The steps of the check, from two eager copies to the last replay: what each showed, and what that means.
 
-An eager copy of the subject and a captured one make the same calls with equal seeds; they are built twice, so that they share
-nothing, or where that cannot be, one subject is put back to its start between the courses.
+An eager copy of the subject and a captured one make the same calls with equal seeds. They are built twice, so that they share
+nothing; where that cannot be, one subject is restored to its first state in between.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.guest.load import Source, Subject
     from cudagraph_skill.capture.guest.stack import Place
-    from cudagraph_skill.capture.guest.tensors import Kept
+    from cudagraph_skill.capture.guest.tensors import HostCopy
 
 WARM_UPS = 3
-_FRESH, _MORE, _FEW = 6, 14, 4  # replays on new inputs; where Python state moves; where one call takes long
+_REPLAYS, _MANY_REPLAYS, _FEW_REPLAYS = 6, 14, 4  # on new inputs; where Python state changes; where one call takes long
 _LONG = 0.3  # seconds of a call
-_SLACK = 20  # times eager's own spread before a replay counts as different
+_SPREADS = 20  # times eager's own spread before a replay counts as different
 SURE = 1e-2  # a relative difference that needs no third eager copy as a control
-_DOUBT = 0.3  # a difference below which a second captured copy has to differ from eager no less than from the first one
-_COUNTS = ("result", "state()")  # values that the caller sees, or that the user named
+_DOUBT = 0.3  # a relative difference that needs no second captured copy as a control
+_COMPARED = ("result", "state()")  # values that the caller sees, or that the user named
 _POISON = [1 << power for power in range(6, 21)]  # elements of the blocks that take the place of freed memory
 
 
 class Call(NamedTuple):
     """What one call left behind: its result, the compared state, the generators that moved, the reachable numbers."""
 
-    out: dict[str, Kept]
-    state: dict[str, Kept]
+    out: dict[str, HostCopy]
+    state: dict[str, HostCopy]
     moved: set[str]
     scalars: dict[str, Any]
 
-    def left(self) -> dict[str, Kept]:
+    def left(self) -> dict[str, HostCopy]:
         """Return the result and the state by path."""
-        return {**{f"result{path}": kept for path, kept in self.out.items()}, **self.state}
+        return {**{f"result{path}": copy for path, copy in self.out.items()}, **self.state}
 
 
 class Captured(NamedTuple):
@@ -68,7 +68,7 @@ class Wrong(NamedTuple):
     tolerance: float
 
 
-class Broken(Exception):
+class EagerError(Exception):
     """The user's code raised in eager: `error` is what it raised, in call `number`."""
 
     def __init__(self, error: BaseException, number: int) -> None:
@@ -76,7 +76,7 @@ class Broken(Exception):
         self.error, self.number = error, number
 
 
-class Refused(Exception):
+class ReplayError(Exception):
     """A replay raised: `error` in replay `number`, from 0 on. The GPU of this process cannot be used after that."""
 
     def __init__(self, error: BaseException, number: int) -> None:
@@ -87,15 +87,15 @@ class Refused(Exception):
 # Calls ----------------------------------------------------------------------------------------------------------------
 
 
-def observed(subject: Subject) -> dict[str, Kept]:
+def observed(subject: Subject) -> dict[str, HostCopy]:
     """Return the state to compare: what the user named with parameters, buffers and optimizer state, else all tensors.
 
     Of what the user did not name only tensors on the GPU: a count that the host keeps is wrong only where something shows it.
     """
     reached = state.tensors(subject.roots) if subject.state is None else state.trained(subject.roots)
-    kept = {path: tensors.kept(tensor) for path, tensor in reached.items() if tensor.is_cuda}
-    named = tensors.keep(subject.state()) if subject.state is not None else {}
-    return {**kept, **{f"state(){path}": tensor for path, tensor in named.items()}}
+    copies = {path: tensors.to_host(tensor) for path, tensor in reached.items() if tensor.is_cuda}
+    named = tensors.values_to_host(subject.state()) if subject.state is not None else {}
+    return {**copies, **{f"state(){path}": copy for path, copy in named.items()}}
 
 
 def arguments(subject: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -103,8 +103,8 @@ def arguments(subject: Subject, number: int) -> tuple[tuple[Any, ...], dict[str,
     state.seed(1000 + number)
     given: tuple[tuple[Any, ...], dict[str, Any]] = subject.inputs(number) if subject.numbered else subject.inputs()
     known = {id(value) for _, value in subject.roots}
-    handed = [value for value in tensors.meet(given, subject.met) if id(value) not in known]
-    subject.roots.extend((f"argument {type(value).__name__}", value) for value in handed)
+    opaque = [value for value in tensors.state_among(given, subject.earlier) if id(value) not in known]
+    subject.roots.extend((f"argument {type(value).__name__}", value) for value in opaque)
     return given
 
 
@@ -120,11 +120,11 @@ def eager_call(subject: Subject, number: int, full: bool = True, given: Any = No
             )
         moved = state.moved(before, state.random_marks()) if full else set()
         torch.cuda.synchronize()
-        return Call(tensors.keep(out), observed(subject), moved, state.scalars(subject.reach) if full else {})
+        return Call(tensors.values_to_host(out), observed(subject), moved, state.scalars(subject.reach) if full else {})
     except load.Misuse:
         raise
     except BaseException as error:
-        raise Broken(error, number) from error
+        raise EagerError(error, number) from error
 
 
 def warm_up(subject: Subject, count: int) -> None:
@@ -150,13 +150,13 @@ def same_stream() -> Iterator[None]:
         torch.cuda.set_stream(before)
 
 
-def heal() -> None:
-    """Let the GPU's generator leave a capture that failed: torch 2.11 goes on as if it were capturing."""
-    for mend in (_capture_nothing, _new_random_state):
+def reset_generator() -> None:
+    """Make the GPU's generator leave a capture that failed: in torch 2.11 it stays as if capturing."""
+    for repair in (_capture_nothing, _new_random_state):
         if _draws():
             return
         with contextlib.suppress(RuntimeError, AttributeError):
-            mend()
+            repair()
 
 
 def _draws() -> bool:
@@ -184,8 +184,8 @@ def _new_random_state() -> None:
     current.graphsafe_set_state(fresh.graphsafe_get_state())
 
 
-class Shot(NamedTuple):
-    """One captured call: `error` surfaced, `inner` left the user's code; `random` is the GPU generator's state before it."""
+class Attempt(NamedTuple):
+    """One captured call: `error` surfaced, `inner` left the user's code; `random` is that of the GPU's generator before it."""
 
     graph: torch.cuda.CUDAGraph
     static: Any
@@ -195,7 +195,7 @@ class Shot(NamedTuple):
     random: torch.Tensor
 
 
-def capture(subject: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Shot:
+def capture(subject: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Attempt:
     """Capture one call with the arguments that it would have."""
     static = tensors.static(arguments(subject, number))
     graph, inner, out, mark = nodes.new_graph(), None, None, torch.cuda.get_rng_state()
@@ -209,30 +209,30 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
                     inner = error
                     raise
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the result
-            heal()
-            return Shot(graph, static, None, error, inner, mark)
+            reset_generator()
+            return Attempt(graph, static, None, error, inner, mark)
     torch.cuda.synchronize()  # up to torch 2.11 a capture sets the random state on its own stream, and no replay waits for that
-    return Shot(graph, static, out, None, None, mark)
+    return Attempt(graph, static, out, None, None, mark)
 
 
-def graph_course(subject: Subject, warm_ups: int, rounds: int, say: Callable[..., None]) -> Captured:
+def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, step: Callable[..., None]) -> Captured:
     """Warm up, capture, replay on the same and on new inputs."""
     start = time.monotonic()
     try:
         lines = _synced(subject, warm_ups)
     except BaseException as error:
-        raise Broken(error, warm_ups) from error
-    say("sync", "ok" if not lines else "differs", _sync_said(lines), time.monotonic() - start)
+        raise EagerError(error, warm_ups) from error
+    step("sync", "ok" if not lines else "differs", _waits_shown(lines), time.monotonic() - start)
     start = time.monotonic()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        shot = capture(subject, warm_ups)
-    if shot.error is not None:
-        return Captured([], shot.error, shot.inner, [], None, None, shot.static)
-    counted = nodes.listed(shot.graph)
-    nodes.ready(shot.graph)
+        attempt = capture(subject, warm_ups)
+    if attempt.error is not None:
+        return Captured([], attempt.error, attempt.inner, [], None, None, attempt.static)
+    counted = nodes.listed(attempt.graph)
+    nodes.ready(attempt.graph)
     empty = any("graph is empty" in str(warning.message) for warning in warned) or (counted is not None and not counted.kinds)
-    say(
+    step(
         "capture",
         "ok",
         "nothing was captured: the call does no work on the GPU" if empty else "captured",
@@ -242,18 +242,18 @@ def graph_course(subject: Subject, warm_ups: int, rounds: int, say: Callable[...
     for number in range(warm_ups, warm_ups + 1 + rounds):
         if number > warm_ups:
             new = arguments(subject, number)
-            stuck += [f"call {number}: {warning}" for warning in tensors.put(shot.static, new)]
+            stuck += [f"call {number}: {warning}" for warning in tensors.refill(attempt.static, new)]
         else:
-            torch.cuda.set_rng_state(shot.random)
+            torch.cuda.set_rng_state(attempt.random)
         poison = _poisoned()
         try:
-            shot.graph.replay()
+            attempt.graph.replay()
             torch.cuda.synchronize()
         except RuntimeError as error:
-            raise Refused(error, number - warm_ups) from error
-        calls.append(Call(tensors.keep(shot.out), observed(subject), set(), {}))
+            raise ReplayError(error, number - warm_ups) from error
+        calls.append(Call(tensors.values_to_host(attempt.out), observed(subject), set(), {}))
         del poison
-    return Captured(calls, None, None, stuck, counted, shot.graph, shot.static)
+    return Captured(calls, None, None, stuck, counted, attempt.graph, attempt.static)
 
 
 def _poisoned() -> list[torch.Tensor]:
@@ -268,7 +268,7 @@ def _synced(subject: Subject, warm_ups: int) -> list[Place]:
     warm_up(subject, max(warm_ups - 1, 0))
     lines: list[Place] = []
 
-    def show(message: Any, *_: Any, **__: Any) -> None:
+    def record(message: Any, *_: Any, **__: Any) -> None:
         if "called a synchronizing" in str(message):  # not the notice that this mode does not see everything
             lines.extend(stack.here()[-1:])
 
@@ -278,7 +278,7 @@ def _synced(subject: Subject, warm_ups: int) -> list[Place]:
         side.wait_stream(torch.cuda.current_stream())
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = show
+            warnings.showwarning = record
             torch.cuda.set_sync_debug_mode("warn")
             try:
                 with torch.cuda.stream(side):
@@ -291,7 +291,7 @@ def _synced(subject: Subject, warm_ups: int) -> list[Place]:
     return list(dict.fromkeys(lines))
 
 
-def _sync_said(lines: list[Place]) -> str:
+def _waits_shown(lines: list[Place]) -> str:
     if not lines:
         return "no call waited for the GPU"
     return "waits for the GPU at " + ", ".join(f"line {place.line}" for place in lines[:6])
@@ -301,7 +301,7 @@ def _sync_said(lines: list[Place]) -> str:
 
 
 def noise(first: list[Call], second: list[Call]) -> dict[str, float]:
-    """Return the distance of two copies, for each value the worst of all calls."""
+    """Return how far two copies differ: for each value the largest difference of all calls."""
     worst: dict[str, float] = {}
     for a, b in zip(first, second, strict=False):
         for path, far in tensors.differences(a.left(), b.left()).items():
@@ -313,11 +313,11 @@ def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> W
     """Return where replays differ from eager by more than eager's own spread and rounding; None if nowhere."""
     calls, worst, where, allowed = [], 0.0, "", 0.0
     for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
-        left, held = a.left(), b.left()
-        for path, far in tensors.differences(left, held).items():
-            if path not in held and not path.startswith(_COUNTS):
-                continue  # Python dropped it: what counts of that shows in the result
-            limit = max(tensors.tolerance(left[path]), _SLACK * spread.get(path, 0.0))
+        left, replayed = a.left(), b.left()
+        for path, far in tensors.differences(left, replayed).items():
+            if path not in replayed and not path.startswith(_COMPARED):
+                continue  # Python dropped it: what matters of that shows in the result
+            limit = max(tensors.tolerance(left[path]), _SPREADS * spread.get(path, 0.0))
             if far > limit:
                 calls.append(number)
                 if far > worst:
@@ -325,8 +325,8 @@ def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> W
     return Wrong(sorted(set(calls)), worst, where, allowed) if calls else None
 
 
-class Seen(NamedTuple):
-    """All observations of one check: the captured calls, what is wrong with them, and what eager moved and changed."""
+class Observations(NamedTuple):
+    """What one check saw: the captured calls, what is wrong with them, and the generators and numbers that eager changed."""
 
     captured: Captured
     wrong: Wrong | None
@@ -337,18 +337,18 @@ class Seen(NamedTuple):
     changing: dict[str, tuple[Any, Any]]
 
 
-def run(source: Source, report: Any) -> Seen:
-    """Run the courses and report each step.
+def run(source: Source, report: Any) -> Observations:
+    """Call eagerly, capture, replay and compare; report each step.
 
     Raises:
-        Broken: eager raised.
-        load.Misuse, load.Raised: the subject cannot be had.
+        EagerError: eager raised.
+        load.Misuse, load.Raised: the subject cannot be built.
     """
     start = time.monotonic()
     report.progress("building the callable")
     first, second = _pair(source)
     report.step(
-        "build", "ok", "two copies with equal seeds" if source.twins else f"one copy, put back each time: {source.why_not}",
+        "build", "ok", "two copies with equal seeds" if source.builds_anew else f"one copy, restored each time: {source.why_reused}",
         time.monotonic() - start,
     )  # fmt: skip
     warm_ups = first.warmup if first.warmup is not None else WARM_UPS
@@ -358,12 +358,12 @@ def run(source: Source, report: Any) -> Seen:
     del first, second
     gc.collect()
     report.progress("capturing")
-    captured = graph_course(source.fresh(), warm_ups, rounds, report.step)
+    captured = capture_and_replay(source.fresh(), warm_ups, rounds, report.step)
     after = _lasting(eager, warm_ups)
-    moved = set().union(*(seen_call.moved for seen_call in eager))
+    moved = set().union(*(call.moved for call in eager))
     changing = _changing(eager)
     if captured.error is not None:
-        return Seen(captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+        return Observations(captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
     wrong = compare(after, captured.calls, spread)
     if wrong is not None and (wrong.worst < SURE or max(spread.values(), default=0.0) > 0.0):
         report.progress("comparing with a third eager copy")
@@ -371,9 +371,9 @@ def run(source: Source, report: Any) -> Seen:
         wrong = compare(after, captured.calls, spread)
     if wrong is not None and wrong.worst < _DOUBT and max(spread.values(), default=0.0) > 0.0:
         report.progress("comparing with a second captured copy")
-        again = graph_course(source.fresh(), warm_ups, rounds, lambda *_: None)
+        again = capture_and_replay(source.fresh(), warm_ups, rounds, lambda *_: None)
         wrong = compare(after, captured.calls, _wider(spread, noise(captured.calls, again.calls)))
-    return Seen(captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+    return Observations(captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
@@ -382,14 +382,16 @@ def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
     if not warm_ups:
         return after
     there = eager[warm_ups - 1].state.keys()
-    kept = [{path: each for path, each in call.state.items() if path in there or path.startswith(_COUNTS)} for call in after]
-    return [call._replace(state=lasting) for call, lasting in zip(after, kept, strict=True)]
+    lasting = [
+        {path: copy for path, copy in call.state.items() if path in there or path.startswith(_COMPARED)} for call in after
+    ]
+    return [call._replace(state=state_of_call) for call, state_of_call in zip(after, lasting, strict=True)]
 
 
 def _pair(source: Source) -> tuple[Subject, Subject]:
     """Return two copies; if a second cannot be built, or differs from the first, return the first twice."""
     first = source.fresh()
-    if not source.twins:
+    if not source.builds_anew:
         return first, first
     try:
         second = source.fresh()
@@ -400,7 +402,7 @@ def _pair(source: Source) -> tuple[Subject, Subject]:
     except Exception as error:  # noqa: BLE001 - of the user's code
         cause = getattr(error, "error", error)
         why = f"building a second one raised {type(cause).__name__}"
-    source.keep(first, why)
+    source.reuse(first, why)
     return first, first
 
 
@@ -415,21 +417,21 @@ def _eager(
         began = time.monotonic()
         calls.append(_first_call(first) if number == 0 else eager_call(first, number))
         took = time.monotonic() - began
-    rounds = _FRESH if took < _LONG else _FEW
+    rounds = _REPLAYS if took < _LONG else _FEW_REPLAYS
     while len(calls) < warm_ups + 1 + rounds:
         calls.append(eager_call(first, len(calls)))
-        if len(calls) == warm_ups + 1 + rounds and rounds == _FRESH and took < _LONG / 3 and _restless(calls):
-            rounds = _MORE
-    if not source.twins:
+        if len(calls) == warm_ups + 1 + rounds and rounds == _REPLAYS and took < _LONG / 3 and _python_changes(calls):
+            rounds = _MANY_REPLAYS
+    if not source.builds_anew:
         second = source.fresh()
     spread = noise(calls, [eager_call(second, number, full=False) for number in range(warm_ups + 1)])
     worst = max(spread.values(), default=0.0)
-    said = (
+    message = (
         f"{len(calls)} calls, a second copy equal to the bit"
         if worst == 0
         else f"two copies differ by {worst:.1e}: not repeatable"
     )
-    report.step("eager", "ok" if worst < SURE else "differs", said, time.monotonic() - start)
+    report.step("eager", "ok" if worst < SURE else "differs", message, time.monotonic() - start)
     return calls, rounds, spread
 
 
@@ -455,8 +457,8 @@ def _inputs(subject: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
         raise load.Raised("making the inputs", error) from error
 
 
-def _restless(calls: list[Call]) -> bool:
-    """Return whether Python did something in each call that a replay does not repeat; more replays show its effect."""
+def _python_changes(calls: list[Call]) -> bool:
+    """Return whether Python changes something in each call, which a replay does not repeat; more replays show its effect."""
     return bool(_changing(calls)) or any(call.moved - {"cuda-random"} for call in calls)
 
 

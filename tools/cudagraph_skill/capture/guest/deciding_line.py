@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cudagraph_skill.capture.guest.stack import Frame
 
 _DECIDES = (ast.If, ast.While, ast.For, ast.IfExp, ast.Match)
 _JUMPS = (ast.Continue, ast.Break, ast.Return)
+_BINDS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_PASSES = 4  # over the assignments before a line; each follows its value at least one further back
 # Calls whose result is another one each time.
 VOLATILE = (
     "random randint randrange choice choices uniform shuffle sample gauss normal rand permutation integers time perf_counter "
@@ -38,13 +40,13 @@ def _tree(path: str) -> ast.Module | None:
 def _around(path: str, line: int) -> list[ast.AST]:
     """Return the nodes that contain a line, from its statement outwards up to and including the function."""
     tree = _tree(path)
-    holding = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and _holds(each, line)] if tree else []
-    if not holding:
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _holds(node, line)] if tree else []
+    if not statements:
         return []
-    found: list[ast.AST] = [max(holding, key=lambda each: (each.lineno, -(each.end_lineno or 0)))]
-    while not isinstance(found[-1], (*_FUNCTIONS, ast.Module)):
-        found.append(found[-1].parent)  # type: ignore[attr-defined]
-    return found
+    around: list[ast.AST] = [max(statements, key=lambda node: (node.lineno, -(node.end_lineno or 0)))]
+    while not isinstance(around[-1], (*_FUNCTIONS, ast.Module)):
+        around.append(around[-1].parent)  # type: ignore[attr-defined]
+    return around
 
 
 def _holds(node: ast.AST, line: int) -> bool:
@@ -54,21 +56,25 @@ def _holds(node: ast.AST, line: int) -> bool:
 def condition(frame: Frame) -> int:
     """Return the line that decides whether a line runs: a branch or loop around it or a jump before it; 0 if there is none."""
     around = _around(frame.path, frame.line)
-    best = 0
-    for inner, outer in pairwise(around):
-        if isinstance(outer, _DECIDES):
-            best = max(best, outer.lineno)
-        for block in ("body", "orelse", "finalbody"):
-            before = getattr(outer, block, None)
-            if isinstance(before, list) and inner in before:
-                earlier = before[: before.index(inner)]
-                best = max([best, *(each.lineno for each in earlier if isinstance(each, ast.If) and _jumps(each))])
-    if around and isinstance(around[0], _DECIDES) and around[0].lineno <= frame.line:
-        best = max(best, around[0].lineno)
-    inside = (
-        [each for each in ast.walk(around[0]) if isinstance(each, ast.IfExp) and _holds(each, frame.line)] if around else []
-    )
-    return frame.line if inside and not best else best
+    if not around:
+        return 0
+    lines = [line for inner, outer in pairwise(around) for line in _deciding(inner, outer)]
+    if isinstance(around[0], _DECIDES) and around[0].lineno <= frame.line:
+        lines.append(around[0].lineno)
+    if not lines and any(isinstance(node, ast.IfExp) and _holds(node, frame.line) for node in ast.walk(around[0])):
+        return frame.line
+    return max(lines, default=0)
+
+
+def _deciding(inner: ast.AST, outer: ast.AST) -> Iterator[int]:
+    """Yield the lines of a node, and of the jumps in its blocks, that decide whether a statement in it runs."""
+    if isinstance(outer, _DECIDES):
+        yield outer.lineno
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(outer, name, None)
+        if isinstance(block, list) and inner in block:
+            before = block[: block.index(inner)]
+            yield from (node.lineno for node in before if isinstance(node, ast.If) and _jumps(node))
 
 
 def _jumps(node: ast.If) -> bool:
@@ -80,21 +86,32 @@ def binding(frame: Frame) -> int:
     around = _around(frame.path, frame.line)
     if not around or not isinstance(around[0], (ast.Assign, ast.AugAssign, ast.AnnAssign)):
         return 0
-    targets = list(_targets(around[0]))
-    if any(_outside(each, around[-1]) for each in targets):
+    function, targets = around[-1], list(_targets(around[0]))
+    if any(_outlives(target, function) for target in targets):
         return frame.line
-    names = {each.id for each in targets if isinstance(each, ast.Name)}
-    for node in ast.walk(around[-1]):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.lineno > frame.line and node.value is not None:
-            read = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
-            if names & read and any(_outside(each, around[-1]) for each in _targets(node)):
-                return node.lineno
-    for node in ast.walk(around[-1]):
-        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or node.lineno <= frame.line:
-            continue
-        if names & {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}:
-            return node.lineno  # handed to something that keeps it
-    return 0
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    later = [node for node in ast.walk(function) if getattr(node, "lineno", 0) > frame.line]
+    bound = (
+        node.lineno for node in later if isinstance(node, (ast.Assign, ast.AnnAssign)) and _passes_on(node, names, function)
+    )
+    handed = (node.lineno for node in later if isinstance(node, ast.Expr) and _hands_over(node, names))
+    return next(chain(bound, handed), 0)
+
+
+def _hands_over(node: ast.Expr, names: set[str]) -> bool:
+    """Return whether a statement calls something, which may keep it, with one of the names."""
+    return isinstance(node.value, ast.Call) and bool(names & _names_in(node))
+
+
+def _passes_on(node: ast.Assign | ast.AnnAssign, names: set[str], function: ast.AST) -> bool:
+    """Return whether an assignment binds one of the names to something that outlives the call."""
+    if node.value is None or not names & _names_in(node.value):
+        return False
+    return any(_outlives(target, function) for target in _targets(node))
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _targets(node: ast.AST) -> Iterator[ast.AST]:
@@ -103,11 +120,11 @@ def _targets(node: ast.AST) -> Iterator[ast.AST]:
         yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
 
 
-def _outside(target: ast.AST, function: ast.AST) -> bool:
+def _outlives(target: ast.AST, function: ast.AST) -> bool:
     """Return whether a target outlives the call: an attribute, an entry, a global or nonlocal name."""
     if isinstance(target, (ast.Attribute, ast.Subscript)):
         return True
-    declared = [name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names]
+    declared = [name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names]
     return isinstance(target, ast.Name) and target.id in declared
 
 
@@ -118,22 +135,26 @@ def reading(frame: Frame, names: Collection[str]) -> int:
         return 0
     if _reads(around[0], names):
         return frame.line
-    wanted, seen = _locals_of(around[0]), {frame.line}
-    earlier = sorted(
-        (each for each in ast.walk(around[-1]) if isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For))),
-        key=lambda each: -each.lineno,
-    )
-    for _ in range(4):
+    wanted, followed = _locals_of(around[0]), {frame.line}
+    earlier = [node for node in ast.walk(around[-1]) if isinstance(node, _BINDS) and node.lineno <= frame.line]
+    earlier.sort(key=lambda node: -node.lineno)
+    for _ in range(_PASSES):
         for node in earlier:
-            bound = {each.id for each in _targets(node) if isinstance(each, ast.Name)}
-            if node.lineno in seen or node.lineno > frame.line or not bound & wanted:
+            if node.lineno in followed or not wanted & _bound(node):
                 continue
-            seen.add(node.lineno)
+            followed.add(node.lineno)
             source = node.iter if isinstance(node, ast.For) else node.value
-            if source is not None and _reads(source, names):
+            if source is None:
+                continue
+            if _reads(source, names):
                 return node.lineno
-            wanted |= _locals_of(source) if source is not None else set()
+            wanted |= _locals_of(source)
     return 0
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """Return the local names that an assignment or a loop binds."""
+    return {target.id for target in _targets(node) if isinstance(target, ast.Name)}
 
 
 def _reads(node: ast.AST, names: Collection[str]) -> bool:
@@ -169,10 +190,10 @@ def stream_block(frame: Frame) -> int:
     return next((node.lineno for node in _around(frame.path, frame.line) if isinstance(node, (ast.With, ast.AsyncWith))), 0)
 
 
-def first(frames: Sequence[Frame], rule: object) -> Frame | None:
+def first(frames: Sequence[Frame], rule: Callable[[Frame], int]) -> Frame | None:
     """Return the innermost frame for which `rule` finds a line, moved to that line."""
     for frame in reversed(frames):
-        line = rule(frame)  # type: ignore[operator]
+        line = rule(frame)
         if line:
             return frame._replace(line=line)
     return None

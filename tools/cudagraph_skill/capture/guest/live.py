@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-SKIPPED, TAKEN = 3, 5  # calls that pass before arguments are kept; calls whose arguments are kept
+SKIPPED, RECORDED = 3, 5  # calls that pass first; calls after them whose arguments are recorded
 _WATCH = "__cudagraph_skill_watch__"
 
 
@@ -39,7 +39,7 @@ def run(request: dict[str, Any], report: Any) -> None:
     except _Stop:
         return
     except Missing as error:
-        report.result(_told("misuse", str(error), request))
+        report.result(_without_causes("misuse", str(error), request))
         return
     except BaseException as error:
         if watch.done:
@@ -78,14 +78,14 @@ def marked(source: bytes, path: str, name: str) -> types.CodeType:
         Missing: the source has no such definition.
     """
     tree = ast.parse(source, path)
-    node = _definition(tree, [each for each in name.split(".") if each != "<locals>"])
+    node = _definition(tree, [part for part in name.split(".") if part != "<locals>"])
     if isinstance(node, ast.ClassDef):
         node = _definition(node, ["forward"]) or _definition(node, ["__call__"])
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise Missing(f"{path} defines no {name}: name a function as FILE:FUNCTION or a method as FILE:CLASS.METHOD")
     watch = ast.copy_location(ast.Name(_WATCH, ast.Load()), next(iter(node.decorator_list), node))  # the code begins there
-    outer = [n for n, each in enumerate(node.decorator_list) if isinstance(each, ast.Name) and each.id in _BINDING]
-    node.decorator_list.insert(outer[-1] + 1 if outer else 0, watch)
+    binding = [n for n, outer in enumerate(node.decorator_list) if isinstance(outer, ast.Name) and outer.id in _BINDING]
+    node.decorator_list.insert(binding[-1] + 1 if binding else 0, watch)
     return compile(tree, path, "exec", dont_inherit=True)
 
 
@@ -98,12 +98,12 @@ def _definition(node: ast.AST, names: Sequence[str]) -> ast.AST | None:
         return node
     waiting = list(ast.iter_child_nodes(node))
     while waiting:
-        each = waiting.pop(0)
-        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if each.name == names[0]:
-                return _definition(each, names[1:])
+        inner = waiting.pop(0)
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if inner.name == names[0]:
+                return _definition(inner, names[1:])
             continue
-        waiting += [child for child in ast.iter_child_nodes(each) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
+        waiting += [child for child in ast.iter_child_nodes(inner) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
     return None
 
 
@@ -125,7 +125,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def _usual(self, name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
         """Ask the finders after this one; an editable installation adds its own."""
-        for finder in [each for each in sys.meta_path if each is not self and hasattr(each, "find_spec")]:
+        for finder in [other for other in sys.meta_path if other is not self and hasattr(other, "find_spec")]:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 return spec
@@ -199,8 +199,8 @@ class Watch:
         self._skip = SKIPPED if request.get("skip") is None else int(request["skip"])
         self._owner: Any = None
         self._calls: list[_Call] = []
-        self._met: dict[Any, Any] = {}
-        self._handed: list[Any] = []  # objects among the arguments whose state counts
+        self._earlier: dict[Any, Any] = {}
+        self._opaque: list[Any] = []  # objects among the arguments that are state
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
         self._count = 0
         self._inside = False
@@ -231,12 +231,12 @@ class Watch:
         self._count += 1
         self._function = function
         given = args[1:] if self._owner is not None else args
-        self._handed = tensors.meet((given, kwargs), self._met)
+        self._opaque = tensors.state_among((given, kwargs), self._earlier)
         if self._count <= self._skip:
             return self._within(function, args, kwargs)
-        roots = _roots(function, self._owner, self._handed)
+        roots = _roots(function, self._owner, self._opaque)
         self._calls.append(_Call(roots, given, kwargs, self._left))
-        if len(self._calls) <= TAKEN:
+        if len(self._calls) <= RECORDED:
             result = self._within(function, args, kwargs)
             self._left = state.scalars(roots)
             return result
@@ -264,9 +264,11 @@ class Watch:
         if self._calls:
             self._check()
             return
-        many = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
+        calls = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
         hint = "use a smaller `--skip`" if self._count else "name what the program calls"
-        self._report.result(_told("misuse", f"the program ended, and {self._request['target']} {many}: {hint}", self._request))
+        self._report.result(
+            _without_causes("misuse", f"the program ended, and {self._request['target']} {calls}: {hint}", self._request)
+        )
 
     def _check(self) -> None:
         from cudagraph_skill.capture.guest import load, verdict
@@ -274,7 +276,7 @@ class Watch:
         self.done = True
         assert self._function is not None
         source = load.Source(self._request)
-        source.keep(_subject(self._function, self._owner, self._calls, self._handed), "the program's own objects")
+        source.reuse(_subject(self._function, self._owner, self._calls, self._opaque), "the program's own objects")
         self._inside = True
         try:
             self._report.result(verdict.checked(source, self._report))
@@ -310,17 +312,17 @@ class _Call:
         }
 
 
-def _roots(function: Callable[..., Any], owner: Any, handed: list[Any]) -> list[tuple[str, Any]]:
+def _roots(function: Callable[..., Any], owner: Any, opaque: list[Any]) -> list[tuple[str, Any]]:
     """Return where to look for state: what the target closes over, its object, and models among its arguments."""
-    arguments = [(f"argument {type(value).__name__}", value) for value in handed]
+    arguments = [(f"argument {type(value).__name__}", value) for value in opaque]
     return [("", function), *([("self", owner)] if owner is not None else []), *arguments]
 
 
-def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], handed: list[Any]) -> Any:
+def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaque: list[Any]) -> Any:
     from cudagraph_skill.capture.guest import load, state, tensors
 
     call = functools.partial(function, owner) if owner is not None else function
-    roots = _roots(function, owner, handed)
+    roots = _roots(function, owner, opaque)
 
     def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         this = calls[number % len(calls)]
@@ -329,14 +331,16 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], hande
         return tensors.copied(this.args), tensors.copied(this.kwargs)
 
     name = getattr(function, "__qualname__", "the target")
-    objects = tuple((f"argument {type(value).__name__}", value) for value in tensors.wholes((calls[-1].args, calls[-1].kwargs)))
-    return load.Subject(call, inputs, None, roots, None, name, numbered=True, givers=objects)
+    objects = tuple(
+        (f"argument {type(value).__name__}", value) for value in tensors.opaque_objects((calls[-1].args, calls[-1].kwargs))
+    )
+    return load.Subject(call, inputs, None, roots, None, name, numbered=True, input_makers=objects)
 
 
-def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:
+def _without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:
     return {
         "verdict": verdict,
-        "said": said,
+        "said": sentence,
         "target": {"path": "", "line": 0, "name": request.get("target", "")},
         "causes": [],
         "graph": None,

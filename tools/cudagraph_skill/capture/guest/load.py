@@ -45,8 +45,8 @@ class Subject:
     """What is captured: `call(*args, **kwargs)` with what `inputs()` returns.
 
     `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
-    state begins, `givers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
-    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `met` is for `tensors.meet`.
+    state begins, `input_makers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
+    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `earlier` is for `tensors.state_among`.
     """
 
     call: Callable[..., Any]
@@ -56,13 +56,13 @@ class Subject:
     warmup: int | None
     name: str
     numbered: bool = False
-    givers: tuple[tuple[str, Any], ...] = ()
-    met: dict[Any, Any] = field(default_factory=dict)
+    input_makers: tuple[tuple[str, Any], ...] = ()
+    earlier: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def reach(self) -> list[tuple[str, Any]]:
         """Return the roots of everything that a call may change."""
-        return [*self.roots, *self.givers]
+        return [*self.roots, *self.input_makers]
 
 
 class Source:
@@ -70,12 +70,12 @@ class Source:
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
-        self.twins = True
-        self.why_not = ""
+        self.builds_anew = True
+        self.why_reused = ""
         self._loaded: types.ModuleType | None = None
-        self._only: Subject | None = None
+        self._single: Subject | None = None
         self._snapshot: state.Snapshot | None = None
-        self.last: Subject | None = None  # the one that was given last
+        self.last: Subject | None = None  # the one that `fresh` gave last
 
     def load(self) -> None:
         """Import the user's module; without touching the GPU, unless the module does."""
@@ -87,9 +87,9 @@ class Source:
         return self.last.reach if self.last is not None else []
 
     def fresh(self) -> Subject:
-        """Return the subject in its state before the first call."""
+        """Return the subject in the state that it had before its first call."""
         self.last = None  # so that its memory is free before the next is built
-        self.last = self._again() if self._only is not None else self._built()
+        self.last = self._restored() if self._single is not None else self._built()
         path, line, name = definition(self.last.call)
         self.request["found"] = {"path": path, "line": line, "name": name}
         return self.last
@@ -102,20 +102,20 @@ class Source:
         state.seed(1)
         return subject(module, self.request)
 
-    def keep(self, only: Subject, why: str) -> None:
-        """Return this subject from now on, restored each time to its present state."""
-        self.twins, self.why_not, self._only = False, why, only
+    def reuse(self, subject: Subject, why: str) -> None:
+        """Give this subject from now on, restored each time to its present state."""
+        self.builds_anew, self.why_reused, self._single = False, why, subject
         free = torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else 0
-        self._snapshot = state.Snapshot(only.reach, free // 4)
+        self._snapshot = state.Snapshot(subject.reach, free // 4)
 
-    def _again(self) -> Subject:
+    def _restored(self) -> Subject:
         if self._snapshot is not None:
             self._snapshot.restore()
-        assert self._only is not None
-        return self._only
+        assert self._single is not None
+        return self._single
 
     def put_back(self) -> None:
-        """Leave a subject that was kept exactly as it was found."""
+        """Leave a subject that was reused exactly as it was found."""
         if self._snapshot is not None:
             self._snapshot.restore()
 
@@ -133,7 +133,7 @@ def _module(request: dict[str, Any]) -> types.ModuleType:
         _first_on_path(folder)
     else:
         _first_on_path(os.getcwd())  # as `python -m` has it
-    _forget()
+    _forget_project()
     sys.argv = [path or name]
     try:
         if alone:
@@ -178,7 +178,7 @@ def _run_file(path: str, name: str) -> types.ModuleType:
     return module
 
 
-def _forget() -> None:
+def _forget_project() -> None:
     """Drop the modules of the user's project, so that they are imported again and share nothing with the first copy."""
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None) or ""
@@ -235,20 +235,20 @@ def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subje
     if not callable(maker):
         raise Misuse(f"{request.get('shown')} has no function {name}: define it, to return a dict with fn and inputs")
     device = request.get("device", "cuda")
-    handed = _called(lambda: maker(device) if _takes(maker, 1) else maker(), f"{name}()")
-    if not isinstance(handed, dict) or not callable(handed.get("fn")):
+    made = _called(lambda: maker(device) if _takes(maker, 1) else maker(), f"{name}()")
+    if not isinstance(made, dict) or not callable(made.get("fn")):
         raise Misuse(
-            f"{name}() returned {type(handed).__name__}, it must return a dict with `fn`, and `inputs` that makes its arguments"
+            f"{name}() returned {type(made).__name__}, it must return a dict with `fn`, and `inputs` that makes its arguments"
         )
-    inputs = handed.get("inputs", tuple)
+    inputs = made.get("inputs", tuple)
     if not callable(inputs):
         fixed = inputs
         inputs = lambda: fixed  # noqa: E731 - inputs that never change
-    given = handed.get("state")
+    given = made.get("state")
     named_state = given if given is None or callable(given) else lambda: given
-    roots = [("", handed["fn"]), *((("state", given),) if given is not None else ())]
-    name, warm_up = _name(handed["fn"]), handed.get("warmup")
-    return Subject(handed["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, givers=(("", inputs),))
+    roots = [("", made["fn"]), *((("state", given),) if given is not None else ())]
+    name, warm_up = _name(made["fn"]), made.get("warmup")
+    return Subject(made["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, input_makers=(("", inputs),))
 
 
 def _named(value: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:
@@ -273,7 +273,7 @@ def _named(value: Any, name: str, module: types.ModuleType, request: dict[str, A
         [("", value)],
         None,
         _name(value) if not isinstance(value, torch.nn.Module) else name,
-        givers=(("", _attribute(module, request["inputs"])),) if request.get("inputs") else (),
+        input_makers=(("", _attribute(module, request["inputs"])),) if request.get("inputs") else (),
     )
 
 
@@ -287,8 +287,8 @@ def _inputs(value: Any, name: str, module: types.ModuleType, request: dict[str, 
             )
         return lambda: _arguments(make(device) if _takes(make, 1) else make())
     if shapes:
-        made = [_shape(from_shape, device) for from_shape in shapes]
-        return lambda: (tuple(from_shape() for from_shape in made), {})
+        makers = [_shape(shape, device) for shape in shapes]
+        return lambda: (tuple(argument() for argument in makers), {})
     needed = _required(value)
     if needed:
         shown = " ".join("--shape 8x16" for _ in needed)
@@ -350,10 +350,10 @@ def _takes(function: Any, count: int) -> bool:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
-    places_ = [
+    positional = [
         parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    return len(places_) >= count or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    return len(positional) >= count or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
 
 
 def _called(function: Callable[[], Any], doing: str) -> Any:

@@ -12,14 +12,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cudagraph_skill.capture.guest import nodes, stack, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cudagraph_skill.capture.guest.stack import Frame, Place
 
 _SAMPLE = 1024  # elements of an operation's result that are compared
-_MANY = 48  # tensors of one operation that are looked at
-_TRIED = 20_000  # operations that are tried under capture one by one
-_SMALL = 16  # elements of a CPU tensor that is recorded like a number
+_MAX_TENSORS = 48  # of one operation that are recorded
+_MAX_TRIED = 20_000  # operations that are captured one by one
+_SMALL = 16  # elements up to which a CPU tensor is recorded like a number
 
 
 class Operation(NamedTuple):
@@ -80,32 +80,39 @@ class Recorder(_Mode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = [*flat(args), *flat(kwargs or {})]
-        taken = [each for each in given if isinstance(each, torch.Tensor)]
-        inputs = tuple((memory(each), _begin(each), self._made.get(memory(each), -1)) for each in taken[:_MANY])
+        kwargs = kwargs or {}
+        given = [*flat(args), *flat(kwargs)]
+        taken = _tensors_in(given)
+        # before the call, which may free or change them
+        inputs = tuple(
+            (memory(tensor), _address(tensor), self._made.get(memory(tensor), -1)) for tensor in taken[:_MAX_TENSORS]
+        )
         scalars = tuple(_scalars(given))
-        out = func(*args, **(kwargs or {}))
-        made = [each for each in flat(out) if isinstance(each, torch.Tensor)]
-        changed = made or _written(func, args, kwargs or {})
-        gpu = [each for each in (*taken, *made) if each.is_cuda]
+        out = func(*args, **kwargs)
+        made = _tensors_in(flat(out))
+        on_gpu = any(tensor.is_cuda for tensor in (*taken, *made))
         self.log.append(
             Operation(
-                str(func),
-                stack.stack(),
-                scalars,
-                tuple(tuple(each.shape) for each in (*taken, *made)[:_MANY]),
-                inputs,
-                tuple(memory(each) for each in made[:_MANY]),
-                tuple(sampled for each in changed[:_MANY] if (sampled := _sampled(each)) is not None),
-                bool(gpu) and torch.cuda.is_current_stream_capturing(),
-                not gpu and bool(made) and _computes(func),
-                stack.through("/torch/optim/"),
+                name=str(func),
+                stack=stack.stack(),
+                scalars=scalars,
+                shapes=tuple(tuple(tensor.shape) for tensor in (*taken, *made)[:_MAX_TENSORS]),
+                inputs=inputs,
+                outputs=tuple(memory(tensor) for tensor in made[:_MAX_TENSORS]),
+                results=_samples(made or _written(func, args, kwargs)),
+                captured=on_gpu and torch.cuda.is_current_stream_capturing(),
+                host=not on_gpu and bool(made) and _computes(func),
+                optimizer=stack.through("/torch/optim/"),
             )
         )
-        for each in made:
-            self._made.setdefault(memory(each), len(self.log) - 1)
+        for tensor in made:
+            self._made.setdefault(memory(tensor), len(self.log) - 1)
         self._alive.append(made)
         return out
+
+
+def _tensors_in(values: Iterable[Any]) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def memory(tensor: torch.Tensor) -> int:
@@ -115,7 +122,7 @@ def memory(tensor: torch.Tensor) -> int:
     return 0
 
 
-def _begin(tensor: torch.Tensor) -> int:
+def _address(tensor: torch.Tensor) -> int:
     with contextlib.suppress(RuntimeError, NotImplementedError):
         return int(tensor.data_ptr())
     return 0
@@ -147,11 +154,14 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[t
     return written
 
 
-def _sampled(tensor: torch.Tensor) -> torch.Tensor | None:
-    try:
-        return tensors.sample(tensors.dense(tensor).reshape(-1), _SAMPLE) if tensor.layout is torch.strided else None
-    except (RuntimeError, NotImplementedError):
-        return None
+def _samples(results: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Return samples of the values of an operation's results, on their device; none of a sparse one."""
+    samples = []
+    for tensor in results[:_MAX_TENSORS]:
+        if tensor.layout is torch.strided:
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                samples.append(tensors.sample(tensors.dense(tensor).reshape(-1), _SAMPLE))
+    return tuple(samples)
 
 
 class Failure(NamedTuple):
@@ -174,7 +184,7 @@ class Prober(_Mode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if self._tried < _TRIED and _on_gpu(args, kwargs) and not str(func).startswith(("c10d", "_c10d")):
+        if self._tried < _MAX_TRIED and _on_gpu(args, kwargs) and not str(func).startswith(("c10d", "_c10d")):
             self._tried += 1
             error = self._attempt(functools.partial(func, *args, **kwargs))
             if error:
@@ -185,21 +195,21 @@ class Prober(_Mode):
         """Capture the operation alone and return the error; "" if there is none."""
         current = torch.cuda.current_stream()
         graph = torch.cuda.CUDAGraph()
-        said = ""
+        message = ""
         try:
             with torch.cuda.stream(self._stream):
                 graph.capture_begin(capture_error_mode="thread_local")
                 try:
                     run()
                 except Exception as error:  # noqa: BLE001 - whatever it raises is the result
-                    said = _first_line(error)
+                    message = _first_line(error)
                 finally:
                     graph.capture_end()
         except Exception as error:  # noqa: BLE001
-            said = said or _first_line(error)
+            message = message or _first_line(error)
         finally:
             torch.cuda.set_stream(current)
-        return said
+        return message
 
 
 def _on_gpu(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Frame = list[Any]  # [file, line, function], as it goes over the wire
 
 _PDEATHSIG, _SUBREAPER = 1, 36  # of linux/prctl.h
-_LOOK = 0.05  # seconds between two looks at the memory of the tree
+_PAUSE = 0.05  # seconds between two measurements of the memory of the tree
 _LEAD = 0.7  # seconds before the deadline at which a hanging child writes its stack: enough for hundreds of threads
 _GIVE_UP = 5.0  # seconds after which a process that SIGKILL does not end is left: it hangs in the driver
 _HIGH = 200  # our descriptors stand above those that programs count on, such as 3 for the first file opened
@@ -87,13 +87,13 @@ class Reports:
         """Return whether this process owns the pipe, so is not a fork made by user code."""
         return os.getpid() == self._owner
 
-    def progress(self, said: str) -> None:
+    def progress(self, doing: str) -> None:
         """Report what is being done from now on."""
-        self.send({"event": "progress", "said": said})
+        self.send({"event": "progress", "said": doing})
 
-    def step(self, name: str, outcome: str, said: str = "", seconds: float = 0.0) -> None:
+    def step(self, name: str, outcome: str, message: str = "", seconds: float = 0.0) -> None:
         """Report a finished step: `outcome` is ok, failed, differs or skipped; `seconds` is its duration."""
-        self.send({"event": "step", "name": name, "outcome": outcome, "said": said, "seconds": round(seconds, 4)})
+        self.send({"event": "step", "name": name, "outcome": outcome, "said": message, "seconds": round(seconds, 4)})
 
     def result(self, result: dict[str, Any]) -> None:
         """Report the result; the last one counts."""
@@ -123,11 +123,11 @@ class Notes:
     def __init__(self) -> None:
         self.lines, self.stacks = _memory_file(), _memory_file()
 
-    def add(self, **said: Any) -> None:
+    def add(self, **facts: Any) -> None:
         """Add what is known now; a later value of a name replaces an earlier one."""
-        os.write(self.lines, (json.dumps(said, default=str) + "\n").encode())
+        os.write(self.lines, (json.dumps(facts, default=str) + "\n").encode())
 
-    def said(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
         """Return all that was added."""
         merged: dict[str, Any] = {}
         for line in _content(self.lines).splitlines():
@@ -194,7 +194,7 @@ def follow_forks() -> None:
     its own end. And its crash must not be taken for one of its parent.
     """
     os.register_at_fork(
-        before=faulthandler.cancel_dump_traceback_later, after_in_parent=_start_clock, after_in_child=_leave_stack
+        before=faulthandler.cancel_dump_traceback_later, after_in_parent=_start_clock, after_in_child=_forget_stack
     )
 
 
@@ -204,7 +204,7 @@ def _start_clock() -> None:
         faulthandler.dump_traceback_later(left - min(_LEAD, left * 0.3), file=stacks)
 
 
-def _leave_stack() -> None:
+def _forget_stack() -> None:
     if _armed:
         _armed.clear()
         faulthandler.disable()
@@ -216,7 +216,7 @@ def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -
     `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound.
     """
     ended = _pidfd(child)
-    memory, used, pause = message.get("memory", 0), 0, _LOOK
+    memory, used, pause = message.get("memory", 0), 0, _PAUSE
     try:
         while not _has_ended(child):
             if commands.gone() or message["id"] in commands.cancelled:
@@ -224,9 +224,9 @@ def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -
             if time.monotonic() >= end:
                 return "deadline", f"{message['deadline']:g} s"
             if memory:
-                looked = time.monotonic()
+                began = time.monotonic()
                 used = _used(memory)
-                pause = max(_LOOK, 10 * (time.monotonic() - looked))  # a look is dear where thousands of processes run
+                pause = max(_PAUSE, 10 * (time.monotonic() - began))  # measuring takes long where thousands of processes run
             if memory and used > memory:
                 return "memory", f"{used / 2**30:.2f} GiB of {memory / 2**30:.2f} GiB"
             select.select([commands.fd, *ended], [], [], max(0, min(pause, end - time.monotonic())))
@@ -409,4 +409,4 @@ def stack_of(error: BaseException) -> list[Frame]:
 def signal_name(number: int) -> str:
     """Return `SIGSEGV` for 11; real-time signals have no name."""
     names: Iterable[signal.Signals] = signal.Signals
-    return next((one_signal.name for one_signal in names if one_signal == number), f"signal {number}")
+    return next((known.name for known in names if known == number), f"signal {number}")

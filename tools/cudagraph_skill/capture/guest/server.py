@@ -53,12 +53,12 @@ class _Context(NamedTuple):
 
 
 def serve(commands_fd: int, reports_fd: int) -> int:
-    """Import torch, say whether this machine will do, then answer one request after another until the host ends."""
+    """Import torch, report whether this machine can run the check, then answer one request after another until the host ends."""
     commands, reports = Commands(commands_fd), Reports(reports_fd)
     become_reaper()
     follow_forks()
     _show_lines_at_once()
-    event = _fitness()
+    event = _readiness()
     with contextlib.suppress(OSError):  # the host ended meanwhile
         reports.send(event)
     if event["event"] == "unfit":
@@ -101,21 +101,21 @@ def _finish(child: int, context: _Context, commands: Commands) -> None:
         why, detail = watch(child, context.message, context.end, commands)
     finally:
         killed, statuses = sweep()
-    said = context.notes.said()
-    how = {"how": why, "detail": detail} if why else _how(said, said.get("status", statuses.get(child, 0)))
-    stack = [] if why == "cancelled" else said.get("stack") or context.notes.stack()
-    left = len(killed - {child, said.get("checking")})
+    noted = context.notes.read()
+    how = {"how": why, "detail": detail} if why else _how(noted, noted.get("status", statuses.get(child, 0)))
+    stack = [] if why == "cancelled" else noted.get("stack") or context.notes.stack()
+    left = len(killed - {child, noted.get("checking")})
     context.notes.close()
     with contextlib.suppress(OSError):  # the host ended: the next look for a request ends this process too
         context.reports.send({"event": "ended", "id": context.message["id"], **how, "stack": stack, "left_behind": left})
 
 
-def _how(said: dict[str, Any], status: int) -> dict[str, str]:
+def _how(noted: dict[str, Any], status: int) -> dict[str, str]:
     """Return how a child ended that we did not kill, from its notes and its wait status."""
     if os.WIFSIGNALED(status):
         return {"how": "signal", "detail": signal_name(os.WTERMSIG(status))}
-    if "how" in said:
-        return {"how": said["how"], "detail": said["detail"]}
+    if "how" in noted:
+        return {"how": noted["how"], "detail": noted["detail"]}
     return {"how": "exit", "detail": str(os.WEXITSTATUS(status))}
 
 
@@ -178,19 +178,19 @@ def _program(context: _Context) -> int:
 def _guarded(notes: Notes, body: Callable[[], None]) -> int:
     """Run `body` and note how it ended, whatever it raises; the exit code that this means."""
     owner = os.getpid()
-    said: dict[str, Any] = {"how": "done", "detail": ""}
+    ended: dict[str, Any] = {"how": "done", "detail": ""}
     code = 0
     try:
         body()
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        said = {"how": "exit", "detail": str(error.code or 0), "stack": stack_of(error)}
+        ended = {"how": "exit", "detail": str(error.code or 0), "stack": stack_of(error)}
     except BaseException as error:  # noqa: BLE001 - whatever user code raises, the host must hear how it ended
         code = 1
-        said = {"how": "exit", "detail": f"{type(error).__name__}: {error}", "stack": stack_of(error)}
+        ended = {"how": "exit", "detail": f"{type(error).__name__}: {error}", "stack": stack_of(error)}
         traceback.print_exc()
     if os.getpid() == owner:  # else it is a fork that user code made, and that came here by returning
-        notes.add(**said)
+        notes.add(**ended)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # user code may have put anything there
             stream.flush()
@@ -220,11 +220,11 @@ def _unsafe_to_fork() -> str:
         if threads() == 1:
             return ""
         time.sleep(0.002)
-    names = ", ".join(each.name for each in threading.enumerate()[1:]) or "of a C library, such as OpenMP's"
+    names = ", ".join(thread.name for thread in threading.enumerate()[1:]) or "of a C library, such as OpenMP's"
     return f"importing the module started threads ({names}), so the check runs in the process that imported it"
 
 
-def _fitness() -> dict[str, Any]:
+def _readiness() -> dict[str, Any]:
     """Return the ready event, or the unfit event that says what is missing and what to do."""
     try:
         import torch
@@ -247,8 +247,8 @@ def _fitness() -> dict[str, Any]:
     return {"event": "ready", "torch": version, "cuda": cuda, "python": python, "gpus": count}
 
 
-def _unfit(said: str) -> dict[str, Any]:
-    return {"event": "unfit", "said": " ".join(said.split())}
+def _unfit(sentence: str) -> dict[str, Any]:
+    return {"event": "unfit", "said": " ".join(sentence.split())}
 
 
 def _gpus(cuda: str) -> tuple[int, str]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
-_OURS = os.path.dirname(os.path.realpath(__file__))
+_GUEST = os.path.dirname(os.path.realpath(__file__))
 _LIBRARY = ("site-packages", "dist-packages")
-_seen: dict[str, int] = {}
+_ranks: dict[str, int] = {}
 
 
 class Place(NamedTuple):
@@ -40,10 +40,9 @@ class Frame(NamedTuple):
 
 def rank(path: str) -> int:
     """2 for a file of the user's own project, 1 for an installed package, 0 for torch, the standard library and ourselves."""
-    known = _seen.get(path)
-    if known is None:
-        known = _seen[path] = _rank(path)
-    return known
+    if path not in _ranks:
+        _ranks[path] = _rank(path)
+    return _ranks[path]
 
 
 def _rank(path: str) -> int:
@@ -52,7 +51,7 @@ def _rank(path: str) -> int:
     real = os.path.realpath(path)
     parts = real.split(os.sep)
     torch = getattr(sys.modules.get("torch"), "__file__", None) or "/nowhere/"  # it may be built in a folder of the user's
-    if real.startswith((_OURS + os.sep, os.path.dirname(os.path.realpath(torch)) + os.sep)):
+    if real.startswith((_GUEST + os.sep, os.path.dirname(os.path.realpath(torch)) + os.sep)):
         return 0
     if any(folder in parts for folder in _LIBRARY):
         return 1
@@ -62,7 +61,7 @@ def _rank(path: str) -> int:
 
 def ours(path: str) -> bool:
     """Return whether a file is one of the guest's own."""
-    return any(place.startswith(_OURS + os.sep) for place in (path, os.path.realpath(path)))
+    return any(place.startswith(_GUEST + os.sep) for place in (path, os.path.realpath(path)))
 
 
 def of_traceback(trace: TracebackType | None) -> list[Place]:
@@ -87,7 +86,7 @@ def here() -> list[Place]:
 def stack() -> tuple[Frame, ...]:
     """Return the user's frames that led to this call, outermost first, with their objects."""
     frame: FrameType | None = sys._getframe(1)
-    if threading.current_thread() is not threading.main_thread() and not any(rank(each.path) == 2 for each in _frames(frame)):
+    if threading.current_thread() is not threading.main_thread() and not any(rank(place.path) == 2 for place in _frames(frame)):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
     frames = []
     while frame is not None:

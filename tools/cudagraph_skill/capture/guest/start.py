@@ -22,8 +22,8 @@ def main() -> int:
     sys.argv[1:] = []
     if sys.version_info < OLDEST:
         version = ".".join(map(str, sys.version_info[:2]))
-        said = f"{sys.executable} is Python {version}, and the check needs 3.10 or newer: name another with `--python`"
-        os.write(reports, (json.dumps({"event": "unfit", "said": said}) + "\n").encode())
+        sentence = f"{sys.executable} is Python {version}, and the check needs 3.10 or newer: name another with `--python`"
+        os.write(reports, (json.dumps({"event": "unfit", "said": sentence}) + "\n").encode())
         return 0
     load(str(Path(__file__).resolve().parents[2]))
     from cudagraph_skill.capture.guest import server

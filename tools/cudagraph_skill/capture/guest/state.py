@@ -19,37 +19,37 @@ from torch.nn.parameter import is_lazy
 from cudagraph_skill.capture.guest import stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_MOST = 200_000  # objects that are looked at
+_MAX_OBJECTS = 200_000
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SKIPPED = (types.ModuleType, torch.dtype, torch.device, torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph, type(...))
 _HOOKS = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
 
 
-class Found(NamedTuple):
+class Reached(NamedTuple):
     """A reachable object: `path` describes the way to it (`self.norm.scale`), `value` is the object."""
 
     path: str
     value: Any
 
 
-def walk(roots: list[tuple[str, Any]]) -> Iterator[Found]:
+def walk(roots: list[tuple[str, Any]]) -> Iterator[Reached]:
     """Yield everything that the roots reach, each object once, parents first."""
-    waiting = deque(Found(path, value) for path, value in roots)
+    waiting = deque(Reached(path, value) for path, value in roots)
     seen: set[int] = set()
     alive = []  # so that no id is used twice while this runs
-    while waiting and len(seen) < _MOST:
+    while waiting and len(seen) < _MAX_OBJECTS:
         path, value = waiting.popleft()
         if isinstance(value, _PLAIN):
-            yield Found(path, value)
+            yield Reached(path, value)
             continue
         if id(value) in seen or isinstance(value, _SKIPPED) or type(value).__module__.startswith("cudagraph_skill."):
             continue
         seen.add(id(value))
         alive.append(value)
-        yield Found(path, value)
-        waiting.extend(Found(_joined(path, step), part) for step, part in _parts(value))
+        yield Reached(path, value)
+        waiting.extend(Reached(_joined(path, step), part) for step, part in _parts(value))
 
 
 def _joined(path: str, step: str) -> str:
@@ -57,29 +57,33 @@ def _joined(path: str, step: str) -> str:
     return f"{path}:{step}" if path and step[:1].isidentifier() else path + step
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return for each kind
+def _parts(value: Any) -> list[tuple[str, Any]]:
     """Return what a value refers to, each with the step that leads there."""
-    if isinstance(value, torch.Tensor):
-        return [(".grad", value.grad)] if value.is_leaf and value.grad is not None else []
-    if isinstance(value, (staticmethod, classmethod)):
-        return [("", value.__func__)]
-    if isinstance(value, property):
-        return [("", part) for part in (value.fget, value.fset) if part is not None]
-    if isinstance(value, dict):
-        return [(_key(key, n), part) for n, (key, part) in enumerate(list(value.items()))]
-    if isinstance(value, (list, tuple, deque)):
-        return [(f"[{n}]", part) for n, part in enumerate(list(value))]
-    if isinstance(value, (set, frozenset)):
-        return [("{}", part) for part in list(value) if not isinstance(part, _PLAIN)]
-    if isinstance(value, functools.partial):
-        return [("", value.func), (".args", value.args), (".keywords", value.keywords)]
-    if isinstance(value, types.MethodType):
-        return [("", value.__self__), ("", value.__func__)]
-    if isinstance(value, types.FunctionType):
-        return _of_function(value)
-    if isinstance(value, type):
-        return _of_class(value)
-    return _of_object(value)
+    return next(parts(value) for kinds, parts in _PARTS if isinstance(value, kinds))
+
+
+def _of_tensor(tensor: torch.Tensor) -> list[tuple[str, Any]]:
+    return [(".grad", tensor.grad)] if tensor.is_leaf and tensor.grad is not None else []
+
+
+def _of_property(value: property) -> list[tuple[str, Any]]:
+    return [("", function) for function in (value.fget, value.fset) if function is not None]
+
+
+def _of_dict(value: dict[Any, Any]) -> list[tuple[str, Any]]:
+    return [(_key(key, number), part) for number, (key, part) in enumerate(list(value.items()))]
+
+
+def _of_sequence(value: Sequence[Any]) -> list[tuple[str, Any]]:
+    return [(f"[{number}]", part) for number, part in enumerate(list(value))]
+
+
+def _of_set(value: Iterable[Any]) -> list[tuple[str, Any]]:
+    return [("{}", part) for part in list(value) if not isinstance(part, _PLAIN)]
+
+
+def _of_partial(value: functools.partial[Any]) -> list[tuple[str, Any]]:
+    return [("", value.func), (".args", value.args), (".keywords", value.keywords)]
 
 
 def _key(key: Any, number: int) -> str:
@@ -104,8 +108,8 @@ def _of_function(function: types.FunctionType) -> list[tuple[str, Any]]:
 
 def _names(code: types.CodeType) -> list[str]:
     """Return the globals and attributes named by a function and by those inside it."""
-    inner = [inner_code for inner_code in code.co_consts if isinstance(inner_code, types.CodeType)]
-    return list(dict.fromkeys([*code.co_names, *(name for inner_code in inner for name in _names(inner_code))]))
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return list(dict.fromkeys([*code.co_names, *(name for function in inner for name in _names(function))]))
 
 
 def _data(value: Any) -> bool:
@@ -131,20 +135,32 @@ def _of_class(kind: type) -> list[tuple[str, Any]]:
     return [(f".{name}", member) for name, member in list(vars(kind).items()) if not name.startswith("__")]
 
 
+def _of_generator(generator: types.GeneratorType[Any, Any, Any]) -> list[tuple[str, Any]]:
+    return [("", dict(generator.gi_frame.f_locals))] if generator.gi_frame is not None else []
+
+
 def _of_object(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, types.GeneratorType):
-        return [("", dict(value.gi_frame.f_locals))] if value.gi_frame is not None else []
-    module = type(value).__module__.partition(".")[0]
-    if module in sys.stdlib_module_names and not isinstance(value, types.SimpleNamespace) and not _own_class(type(value)):
-        wrapped = getattr(value, "__wrapped__", None)  # what functools.cache stands around
-        return [("", wrapped)] if isinstance(wrapped, types.FunctionType) else []
+    kind = type(value)
+    if _of_standard_library(kind):
+        return _wrapped(value)
     parts = _of_module(value) if isinstance(value, torch.nn.Module) else []
     parts += [(f".{name}", part) for name, part in _attributes(value).items()]
-    if _own_class(type(value)):
-        parts += [("", part) for part in type(value).__mro__[:-1] if _own_class(part)]
-        parts += [("", vars(part)[name]) for part in type(value).__mro__[:-1] if _own_class(part) for name in _methods(part)]
-    wrapped = getattr(value, "__wrapped__", None)
-    return [*parts, *([("", wrapped)] if isinstance(wrapped, types.FunctionType) else [])]
+    own = [base for base in kind.__mro__[:-1] if _own_class(base)] if _own_class(kind) else []
+    parts += [("", base) for base in own]
+    parts += [("", vars(base)[name]) for base in own for name in _methods(base)]
+    return [*parts, *_wrapped(value)]
+
+
+def _of_standard_library(kind: type) -> bool:
+    """Return whether objects of a class hold nothing of the user's, except what a cache stands around."""
+    module = kind.__module__.partition(".")[0]
+    return module in sys.stdlib_module_names and not issubclass(kind, types.SimpleNamespace) and not _own_class(kind)
+
+
+def _wrapped(value: Any) -> list[tuple[str, Any]]:
+    """Return the function that functools.cache or functools.wraps stands around."""
+    function = getattr(value, "__wrapped__", None)
+    return [("", function)] if isinstance(function, types.FunctionType) else []
 
 
 def _methods(kind: type) -> list[str]:
@@ -177,6 +193,23 @@ def _of_module(module: torch.nn.Module) -> list[tuple[str, Any]]:
     return own + [("", vars(module)[kind]) for kind in inside if kind in vars(module)]
 
 
+# What a value refers to, by the first kind that it is of
+_PARTS: tuple[tuple[Any, Callable[[Any], list[tuple[str, Any]]]], ...] = (
+    (torch.Tensor, _of_tensor),
+    ((staticmethod, classmethod), lambda method: [("", method.__func__)]),
+    (property, _of_property),
+    (dict, _of_dict),
+    ((list, tuple, deque), _of_sequence),
+    ((set, frozenset), _of_set),
+    (functools.partial, _of_partial),
+    (types.MethodType, lambda method: [("", method.__self__), ("", method.__func__)]),
+    (types.FunctionType, _of_function),
+    (type, _of_class),
+    (types.GeneratorType, _of_generator),
+    (object, _of_object),
+)
+
+
 # What is found there --------------------------------------------------------------------------------------------------
 
 
@@ -199,7 +232,9 @@ def trained(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
             weights.update({f"{path}.{name}": own for name, own in value.named_buffers(recurse=False) if _filled(own)})
         elif isinstance(value, torch.optim.Optimizer):
             for number, entry in enumerate(value.state.values()):
-                weights.update({f"{path}.state[{number}].{key}": kept for key, kept in entry.items() if torch.is_tensor(kept)})
+                weights.update(
+                    {f"{path}.state[{number}].{key}": value for key, value in entry.items() if torch.is_tensor(value)}
+                )
     return weights
 
 
@@ -348,7 +383,7 @@ def _restore_tensor(
 def _fill(there: torch.Tensor, copy: torch.Tensor) -> None:
     for dim, step in enumerate(() if there.is_nested else there.stride()):
         if step == 0:  # expanded: one element of memory stands for all
-            there, copy = (each.narrow(dim, 0, min(1, each.shape[dim])) for each in (there, copy))
+            there, copy = (tensor.narrow(dim, 0, min(1, tensor.shape[dim])) for tensor in (there, copy))
     there.copy_(copy)
 
 

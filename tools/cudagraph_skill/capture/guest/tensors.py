@@ -12,7 +12,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WHOLE = 1 << 18  # elements that are kept of one tensor; of a larger one as many, evenly spread, and its sums
+_MAX_ELEMENTS = 1 << 18  # that are copied of one tensor; of a larger one as many, evenly spread, and its sums
 _FLOOR = 1e-4  # below this a value counts as zero when a difference is related to it
 # How far a replay may be from eager where eager itself repeats to the bit, relative to the root mean square. Replays run the same
 # kernels; what differs at all is a library that picks another algorithm on another stream.
@@ -21,7 +21,7 @@ TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 4e-3, to
 OUT_OF_MEMORY = torch.cuda.OutOfMemoryError  # its name in every torch; torch.OutOfMemoryError from 2.5 on
 
 
-class Kept(NamedTuple):
+class HostCopy(NamedTuple):
     """The copy of one tensor or number: `data` on the CPU, as double or integers.
 
     The last `sums` entries of the data are not elements, but sums over a tensor of which `data` is a sample.
@@ -70,26 +70,26 @@ _batches: set[type] = set()
 _STATEFUL = (torch.nn.Module, torch.optim.Optimizer)
 
 
-def meet(value: Any, met: dict[Any, Any]) -> list[Any]:
-    """Tell state from batches among the arguments of a call; `met` records the arguments of earlier calls.
+def state_among(value: Any, earlier: dict[Any, Any]) -> list[Any]:
+    """Return the objects among the arguments of a call that are state; `earlier` records the arguments of earlier calls.
 
-    A class whose object holds tensors and is another one in each call is a batch, and from now on opened like a dict. Returns the
-    objects that are state: models, optimizers, and what was the same object in the call before, such as a cache.
+    State are models, optimizers, and what was the same object in the call before, such as a cache. A class whose object holds
+    tensors and is another one in each call is a batch: from now on it is opened like a dict.
     """
-    call = met["calls"] = met.get("calls", 0) + 1
+    call = earlier["calls"] = earlier.get("calls", 0) + 1
     state = []
-    for whole in wholes(value):
-        known, held = met.get((type(whole), id(whole))), getattr(whole, "__dict__", {})
-        if isinstance(whole, _STATEFUL) or (known is not None and known[0] < call):
-            state.append(whole)
-        elif met.get(type(whole), call) < call and any(isinstance(item, torch.Tensor) for item in held.values()):
-            _batches.add(type(whole))
-        met[type(whole), id(whole)] = (call, whole)  # kept alive, so that its id stays its own
-        met.setdefault(type(whole), call)
+    for opaque in opaque_objects(value):
+        known, attributes = earlier.get((type(opaque), id(opaque))), getattr(opaque, "__dict__", {})
+        if isinstance(opaque, _STATEFUL) or (known is not None and known[0] < call):
+            state.append(opaque)
+        elif earlier.get(type(opaque), call) < call and any(isinstance(item, torch.Tensor) for item in attributes.values()):
+            _batches.add(type(opaque))
+        earlier[type(opaque), id(opaque)] = (call, opaque)  # kept alive, so that its id stays its own
+        earlier.setdefault(type(opaque), call)
     return state
 
 
-def wholes(value: Any) -> list[Any]:
+def opaque_objects(value: Any) -> list[Any]:
     """Return the objects among arguments that are neither tensors, numbers nor batches: models, optimizers, caches."""
     return [leaf for _, leaf in leaves(value) if hasattr(leaf, "__dict__") and not isinstance(leaf, (torch.Tensor, type))]
 
@@ -104,32 +104,32 @@ def numbers(value: Any) -> dict[str, Any]:
     return {path: leaf for path, leaf in leaves(value) if isinstance(leaf, (int, float, complex, str))}
 
 
-def keep(value: Any) -> dict[str, Kept]:
+def values_to_host(value: Any) -> dict[str, HostCopy]:
     """Copy tensors and numbers of a value to the CPU, by path. Waits for the GPU."""
     copies = {}
     for path, leaf in leaves(value):
         if isinstance(leaf, torch.Tensor):
-            copies[path] = kept(leaf)
+            copies[path] = to_host(leaf)
         elif isinstance(leaf, (bool, int, float)):
-            copies[path] = Kept(torch.tensor(leaf, dtype=torch.float64), (), torch.float64)
+            copies[path] = HostCopy(torch.tensor(leaf, dtype=torch.float64), (), torch.float64)
         elif isinstance(leaf, complex):
-            copies[path] = Kept(torch.tensor([leaf.real, leaf.imag], dtype=torch.float64), (), torch.float64)
+            copies[path] = HostCopy(torch.tensor([leaf.real, leaf.imag], dtype=torch.float64), (), torch.float64)
     return copies
 
 
-def kept(tensor: torch.Tensor) -> Kept:
+def to_host(tensor: torch.Tensor) -> HostCopy:
     """Copy one tensor to the CPU; of a large one, a sample and sums."""
     with torch.no_grad():
         plain = dense(tensor)
         shape = tuple((plain if tensor.is_nested else tensor).shape)
-        if plain.numel() <= _WHOLE:
-            return Kept(_exact(plain.cpu().clone()), shape, tensor.dtype)
+        if plain.numel() <= _MAX_ELEMENTS:
+            return HostCopy(_exact(plain.cpu().clone()), shape, tensor.dtype)
         flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
         exact = flat.double() if flat.dtype.is_floating_point else flat.long()
         ends = torch.stack([exact.sum(), exact.abs().sum()])
         if flat.dtype.is_floating_point:
             ends /= math.sqrt(flat.numel())  # as far apart as the elements are, where these differ by rounding
-        return Kept(torch.cat([_exact(sample(flat, _WHOLE).cpu()), ends.cpu()]), shape, tensor.dtype, sums=len(ends))
+        return HostCopy(torch.cat([_exact(sample(flat, _MAX_ELEMENTS).cpu()), ends.cpu()]), shape, tensor.dtype, sums=len(ends))
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -159,11 +159,11 @@ def _exact(data: torch.Tensor) -> torch.Tensor:
     return data
 
 
-def difference(one: Kept, other: Kept) -> float:
-    """Return the largest difference relative to the root mean square of `one`; infinite if the shapes differ."""
-    if one.shape != other.shape:
+def difference(first: HostCopy, second: HostCopy) -> float:
+    """Return the largest difference relative to the root mean square of `first`; infinite if the shapes differ."""
+    if first.shape != second.shape:
         return float("inf")
-    a, b = one.data, other.data
+    a, b = first.data, second.data
     if a.shape != b.shape:
         return float("inf")
     if torch.equal(a, b) or a.numel() == 0:
@@ -171,21 +171,21 @@ def difference(one: Kept, other: Kept) -> float:
     if not a.dtype.is_floating_point and not b.dtype.is_floating_point:
         return float((a != b).double().mean()) + 0.01
     a, b = a.double(), b.double()
-    if any(not torch.equal(each(a), each(b)) for each in (torch.isnan, torch.isposinf, torch.isneginf)):
+    if any(not torch.equal(special(a), special(b)) for special in (torch.isnan, torch.isposinf, torch.isneginf)):
         return float("inf")
-    a, b = (each.nan_to_num(0.0, 0.0, 0.0) for each in (a, b))
-    elements = a[: -one.sums] if one.sums else a
+    a, b = a.nan_to_num(0.0, 0.0, 0.0), b.nan_to_num(0.0, 0.0, 0.0)
+    elements = a[: -first.sums] if first.sums else a
     return float((a - b).abs().max() / (_FLOOR + elements.square().mean().sqrt()))
 
 
-def tolerance(one: Kept) -> float:
-    """Return how far a replay may differ from `one` if eager repeats bit for bit."""
-    return TOLERANCES.get(one.dtype, 1e-2 if one.dtype.is_floating_point else 0.0)
+def tolerance(copy: HostCopy) -> float:
+    """Return how far a replay may differ from eager's value if eager repeats bit for bit."""
+    return TOLERANCES.get(copy.dtype, 1e-2 if copy.dtype.is_floating_point else 0.0)
 
 
-def differences(one: dict[str, Kept], other: dict[str, Kept]) -> dict[str, float]:
-    """Return how far each value of `one` is from its namesake in `other`; infinite if there is none."""
-    return {path: difference(each, other[path]) if path in other else float("inf") for path, each in one.items()}
+def differences(first: dict[str, HostCopy], second: dict[str, HostCopy]) -> dict[str, float]:
+    """Return how far each value of `first` is from the one at the same path in `second`; infinite if there is none."""
+    return {path: difference(copy, second[path]) if path in second else float("inf") for path, copy in first.items()}
 
 
 def other_number(value: Any, wanted: str, path: str = "") -> Any:
@@ -223,9 +223,9 @@ def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
             value, **{part.name: copied(getattr(value, part.name)) for part in dataclasses.fields(value) if part.init}
         )
     if type(value) in _batches:
-        twin = copy.copy(value)
-        vars(twin).update({name: copied(part) for name, part in vars(value).items()})
-        return twin
+        batch = copy.copy(value)
+        vars(batch).update({name: copied(part) for name, part in vars(value).items()})
+        return batch
     return value
 
 
@@ -236,7 +236,7 @@ def static(value: Any) -> Any:
     return value
 
 
-def put(static: Any, new: Any) -> list[str]:
+def refill(static: Any, new: Any) -> list[str]:
     """Copy the tensors of `new` into those of `static`, as one does before a replay.
 
     Returns what could not follow, as sentences: a tensor of another shape, a number that is not the one of the capture.

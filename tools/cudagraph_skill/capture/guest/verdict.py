@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def prepare(request: dict[str, Any]) -> Any:
-    """Import the user's module; what goes wrong in that is told by `run`."""
+    """Import the user's module; `run` reports what goes wrong in that."""
     source = load.Source(request)
     try:
         source.load()
@@ -32,7 +32,7 @@ def prepare(request: dict[str, Any]) -> Any:
 def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
     """Check one callable and report the result."""
     if isinstance(prepared, load.Misuse):
-        report.result(_told("misuse", str(prepared), request))
+        report.result(_without_causes("misuse", str(prepared), request))
     elif isinstance(prepared, load.Raised):
         report.result(raised(prepared, request))
     else:
@@ -43,12 +43,12 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
     """Return the result for one source, also if this check itself fails."""
     try:
         return examine(source, report)
-    except Exception as error:  # noqa: BLE001 - a mistake of ours must not look like one of the user's
+    except Exception as error:  # noqa: BLE001 - a defect of the check must not look like one of the user's code
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
-        return _told(
+        return _without_causes(
             "lacking", f"this check itself failed with {why_failed.shown(error)}{where}: please report it", source.request
         )
     finally:
@@ -61,82 +61,83 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
     request = source.request
     why = _unusable()
     if why:
-        return _told("lacking", why, request)
-    notes = _neighbours()
+        return _without_causes("lacking", why, request)
+    notes = _other_processes()
     try:
-        seen = checks.run(source, report)
+        observations = checks.run(source, report)
     except load.Misuse as error:
-        return _told("misuse", str(error), request)
+        return _without_causes("misuse", str(error), request)
     except load.Raised as error:
         return raised(error, request)
-    except checks.Refused as error:
-        said = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
+    except checks.ReplayError as error:
+        message = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
         return _result(
             request,
             "capture_error",
-            said,
-            [Cause("fails", "replay", None, said, error=why_failed.shown(error.error), first=True)],
+            message,
+            [Cause("fails", "replay", None, message, error=why_failed.shown(error.error), first=True)],
             None,
             [],
         )
-    except checks.Broken as error:
+    except checks.EagerError as error:
         return raised(load.Raised(f"call {error.number + 1} in eager", error.error), request)
     except tensors.OUT_OF_MEMORY as error:
-        return _told("lacking", _memory(error), request)
-    result = _outcome(source, seen, report)
+        return _without_causes("lacking", _memory(error), request)
+    result = _outcome(source, observations, report)
     result["notes"] = notes + result["notes"]
     return result
 
 
-def _outcome(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, Any]:
-    if seen.captured.error is not None:
-        return _failed(source, seen, report)
-    _later_steps(source, seen, report)
-    empty = seen.captured.nodes is not None and not seen.captured.nodes.kinds
-    wrong = bool(seen.wrong or seen.captured.stuck)
-    causes, notes = (_explained(source, seen, report)) if wrong else ([], [])
-    said = _said(seen)
-    if not wrong and seen.spread > checks.SURE:
-        causes = _restless(source, seen, report)
+def _outcome(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
+    if observations.captured.error is not None:
+        return _failed(source, observations, report)
+    _later_steps(source, observations, report)
+    empty = observations.captured.nodes is not None and not observations.captured.nodes.kinds
+    wrong = bool(observations.wrong or observations.captured.stuck)
+    causes, notes = (_explained(source, observations, report)) if wrong else ([], [])
+    sentence = _sentence(observations)
+    if not wrong and observations.spread > checks.SURE:
+        causes = _unrepeatable(source, observations, report)
         wrong = bool(causes)
-        said = "captures, but freezes what changes from call to call in eager, which never repeats itself" if wrong else said
+        if wrong:
+            sentence = "captures, but freezes what changes from call to call in eager, which never repeats itself"
         notes.append("two eager copies with equal seeds differ, so only differences beyond that could be judged")
     if empty:
         notes.append("the graph is empty: nothing of the call runs on the GPU's capturing stream")
-    return _result(source.request, "silent_wrong" if wrong else "safe", said, causes, seen, notes)
+    return _result(source.request, "silent_wrong" if wrong else "safe", sentence, causes, observations, notes)
 
 
-def _said(seen: checks.Seen) -> str:
-    many = len(seen.captured.calls)
-    if seen.wrong is not None:
-        first = seen.wrong.calls[0]
+def _sentence(observations: checks.Observations) -> str:
+    replays = len(observations.captured.calls)
+    if observations.wrong is not None:
+        first = observations.wrong.calls[0]
         when = "the first replay" if first == 0 else f"replay {first + 1}"
-        return f"captures, but from {when} of {many} on it is not what eager computes: {seen.wrong.path} is off by {seen.wrong.worst:.2g}"
-    if seen.captured.stuck:
-        return f"captures, but a replay cannot follow its inputs: {seen.captured.stuck[0]}"
-    return f"captures, and {many} replays, {many - 1} of them on new inputs, equal eager"
+        return f"captures, but from {when} of {replays} on it is not what eager computes: {observations.wrong.path} is off by {observations.wrong.worst:.2g}"
+    if observations.captured.stuck:
+        return f"captures, but a replay cannot follow its inputs: {observations.captured.stuck[0]}"
+    return f"captures, and {replays} replays, {replays - 1} of them on new inputs, equal eager"
 
 
-def _failed(source: load.Source, seen: checks.Seen, report: Any) -> dict[str, Any]:
-    error = seen.captured.error
+def _failed(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
+    error = observations.captured.error
     assert error is not None
-    cause = why_failed.innermost(seen.captured.inner or error)
+    cause = why_failed.innermost(observations.captured.inner or error)
     report.step("capture", "failed", why_failed.shown(cause))
     if isinstance(cause, tensors.OUT_OF_MEMORY):
-        return _told("lacking", _memory(cause), source.request)
-    causes, notes = why_failed.explain(source, seen, report)
-    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, seen, notes)
+        return _without_causes("lacking", _memory(cause), source.request)
+    causes, notes = why_failed.explain(source, observations, report)
+    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, observations, notes)
 
 
-def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[list[Cause], list[str]]:
+def _explained(source: load.Source, observations: checks.Observations, report: Any) -> tuple[list[Cause], list[str]]:
     """Return the causes of a wrong replay, and notes on what could not be found out."""
     report.progress("looking for the first operation that differs")
-    causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(seen.captured.stuck))[:1]]
-    if seen.wrong is None:
+    causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(observations.captured.stuck))[:1]]
+    if observations.wrong is None:
         return causes, []
     start = time.monotonic()
     try:
-        lines = why_wrong.explain(source, seen)
+        lines = why_wrong.explain(source, observations)
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
         return causes, []
@@ -149,12 +150,12 @@ def _explained(source: load.Source, seen: checks.Seen, report: Any) -> tuple[lis
     return causes + lines, []
 
 
-def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Cause]:
+def _unrepeatable(source: load.Source, observations: checks.Observations, report: Any) -> list[Cause]:
     """Return the causes of what changes from call to call, where results cannot be compared."""
     report.progress("recording what changes from call to call")
     start = time.monotonic()
     try:
-        lines = why_wrong.restless(source, seen)
+        lines = why_wrong.unrepeatable(source, observations)
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
         return []
@@ -167,26 +168,24 @@ def _restless(source: load.Source, seen: checks.Seen, report: Any) -> list[Cause
 # The steps after the replays ------------------------------------------------------------------------------------------
 
 
-def _later_steps(source: load.Source, seen: checks.Seen, report: Any) -> None:
+def _later_steps(source: load.Source, observations: checks.Observations, report: Any) -> None:
     """Report the checks after the replays, one line each: numbers, modes, random numbers, a second capture."""
-    held, wrong = seen.captured, seen.wrong
-    said = _nodes_said(held.nodes)
-    report.step(
-        "nodes", "ok" if said else "skipped", said or "cuda.bindings is not there, or this torch keeps no graph to read"
-    )
-    off = wrong.calls if wrong else []
-    report.step("same inputs", "differs" if 0 in off else "ok", "replay on the inputs of the capture")
-    later = [each for each in off if each]
-    many = len(held.calls) - 1
-    said = f"{many} replays, freed memory overwritten before each" + f"; not eager's: {later}" * bool(later)
-    report.step("new inputs", "differs" if later else "ok", said)
-    _again(source, seen, report)
-    report.step("numbers", "differs" if held.stuck else "ok", _numbers_said(source, seen))
+    captured = observations.captured
+    nodes = _nodes_shown(captured.nodes)
+    unread = "cuda.bindings is not there, or this torch keeps no graph to read"
+    report.step("nodes", "ok" if nodes else "skipped", nodes or unread)
+    wrong = observations.wrong.calls if observations.wrong else []
+    report.step("same inputs", "differs" if 0 in wrong else "ok", "replay on the inputs of the capture")
+    later = [call for call in wrong if call]
+    replays = f"{len(captured.calls) - 1} replays, freed memory overwritten before each"
+    report.step("new inputs", "differs" if later else "ok", replays + f"; not eager's: {later}" * bool(later))
+    _again(source, observations, report)
+    report.step("numbers", "differs" if captured.stuck else "ok", _numbers_shown(source, observations))
     _modes(source, report)
-    _random(seen, report)
+    _random(observations, report)
 
 
-def _nodes_said(nodes: Nodes | None) -> str:
+def _nodes_shown(nodes: Nodes | None) -> str:
     if nodes is None:
         return ""
     host = f", {nodes.host_copies} of them out of host memory" if nodes.host_copies else ""
@@ -194,22 +193,26 @@ def _nodes_said(nodes: Nodes | None) -> str:
     return ", ".join(listed) or "none: the graph is empty"
 
 
-def _numbers_said(source: load.Source, seen: checks.Seen) -> str:
+def _numbers_shown(source: load.Source, observations: checks.Observations) -> str:
     """Describe which arguments are Python numbers, and whether another number changes eager's result."""
-    if seen.captured.stuck:
-        return seen.captured.stuck[0]
-    numbers = {path: each for path, each in tensors.numbers(seen.captured.static).items() if isinstance(each, (int, float))}
+    if observations.captured.stuck:
+        return observations.captured.stuck[0]
+    numbers = {
+        path: number
+        for path, number in tensors.numbers(observations.captured.static).items()
+        if isinstance(number, (int, float))
+    }
     if not numbers:
         return "no argument is a Python number"
-    deciding = [path for path in numbers if _decides(source, path)]
+    deciding = [path for path in numbers if _changes_result(source, path)]
     if deciding:
         return f"argument {', '.join(deciding)} is a Python number that changes the result: the graph keeps that of the capture"
     return f"argument {', '.join(numbers)} is a Python number; another one made no difference"
 
 
-def _decides(source: load.Source, path: str) -> bool:
+def _changes_result(source: load.Source, path: str) -> bool:
     """Return whether an eager call with another number at this path of its arguments has another outcome."""
-    if not source.twins:
+    if not source.builds_anew:
         return False  # a third call on the user's own objects is not worth the answer
     left = []
     for change in (False, True):
@@ -226,24 +229,24 @@ def _modes(source: load.Source, report: Any) -> None:
     roots = source.last_roots
     modules = [layer for _, layer in state.walk(roots) if isinstance(layer, torch.nn.Module)] if roots else []
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
-    minding = [layer for layer in modules if isinstance(layer, kinds)]
-    if not minding:
+    affected = [layer for layer in modules if isinstance(layer, kinds)]
+    if not affected:
         report.step("modes", "ok", "no layer that train() and eval() change")
         return
-    mode = "train" if minding[0].training else "eval"
+    mode = "train" if affected[0].training else "eval"
     report.step(
         "modes",
         "ok",
-        f"captured in {mode} mode with {len(minding)} layers that mind it: the other mode needs a graph of its own",
+        f"captured in {mode} mode with {len(affected)} layers that it changes: the other mode needs a graph of its own",
     )
 
 
-def _random(seen: checks.Seen, report: Any) -> None:
+def _random(observations: checks.Observations, report: Any) -> None:
     """Report whether two replays in a row on the same inputs draw different numbers."""
-    if "cuda-random" not in seen.moved:
+    if "cuda-random" not in observations.moved:
         report.step("random", "skipped", "the call draws no random numbers on the GPU")
         return
-    graph = seen.captured.graph
+    graph = observations.captured.graph
     assert graph is not None
     marks = []
     for _ in range(2):
@@ -253,49 +256,56 @@ def _random(seen: checks.Seen, report: Any) -> None:
     report.step("random", "differs" if torch.equal(*marks) else "ok", "the generator of the GPU moves on with each replay")
 
 
-def _again(source: load.Source, seen: checks.Seen, report: Any) -> None:
+def _again(source: load.Source, observations: checks.Observations, report: Any) -> None:
     """Capture the same callable a second time and report the outcome."""
     start, subject = time.monotonic(), source.last
     if subject is None:
         return
     try:
-        shot = checks.capture(subject, seen.warm_ups)
-        outcome, said = (
-            ("ok", "captures again") if shot.error is None else ("failed", why_failed.shown(why_failed.innermost(shot.error)))
+        attempt = checks.capture(subject, observations.warm_ups)
+        outcome, message = (
+            ("ok", "captures again")
+            if attempt.error is None
+            else ("failed", why_failed.shown(why_failed.innermost(attempt.error)))
         )
     except BaseException as error:  # noqa: BLE001 - of the user's code
-        outcome, said = "failed", why_failed.shown(error)
-    report.step("second capture", outcome, said, time.monotonic() - start)
+        outcome, message = "failed", why_failed.shown(error)
+    report.step("second capture", outcome, message, time.monotonic() - start)
 
 
 # Results --------------------------------------------------------------------------------------------------------------
 
 
 def _result(
-    request: dict[str, Any], verdict: str, said: str, causes: list[Cause], seen: checks.Seen | None, notes: list[str]
+    request: dict[str, Any],
+    verdict: str,
+    sentence: str,
+    causes: list[Cause],
+    observations: checks.Observations | None,
+    notes: list[str],
 ) -> dict[str, Any]:
     result: dict[str, Any] = {
         "verdict": verdict,
-        "said": said,
+        "said": sentence,
         "target": request.get("found") or {"path": request.get("file", ""), "line": 0, "name": request.get("name", "")},
-        "causes": [_cause(each) for each in causes],
+        "causes": [_cause(cause) for cause in causes],
         "graph": None,
         "rounds": None,
         "machine": machine(),
         "notes": notes,
     }
-    if seen is None:
+    if observations is None:
         return result
-    if seen.captured.nodes is not None:
-        result["graph"] = {"nodes": seen.captured.nodes.kinds, "host_copies": seen.captured.nodes.host_copies}
+    if observations.captured.nodes is not None:
+        result["graph"] = {"nodes": observations.captured.nodes.kinds, "host_copies": observations.captured.nodes.host_copies}
     result["rounds"] = {
-        "replayed": len(seen.captured.calls),
-        "wrong": seen.wrong.calls if seen.wrong else [],
-        "worst": min(seen.wrong.worst, 1e9) if seen.wrong else 0.0,
-        "tolerance": seen.wrong.tolerance if seen.wrong else 0.0,
-        "path": seen.wrong.path if seen.wrong else "",
-        "changing": {path: [repr(each)[:40] for each in pair] for path, pair in list(seen.changing.items())[:8]},
-        "moved": sorted(seen.moved),
+        "replayed": len(observations.captured.calls),
+        "wrong": observations.wrong.calls if observations.wrong else [],
+        "worst": min(observations.wrong.worst, 1e9) if observations.wrong else 0.0,
+        "tolerance": observations.wrong.tolerance if observations.wrong else 0.0,
+        "path": observations.wrong.path if observations.wrong else "",
+        "changing": {path: [repr(number)[:40] for number in pair] for path, pair in list(observations.changing.items())[:8]},
+        "moved": sorted(observations.moved),
     }
     return result
 
@@ -310,35 +320,35 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "function": place.function,
         "op": cause.op,
         "error": cause.error,
-        "said": cause.said,
+        "said": cause.message,
         "via": list(cause.via),
         "first": cause.first,
     }
 
 
-def _told(verdict: str, said: str, request: dict[str, Any]) -> dict[str, Any]:
-    return _result(request, verdict, said, [], None, [])
+def _without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:
+    return _result(request, verdict, sentence, [], None, [])
 
 
 def raised(problem: load.Raised, request: dict[str, Any]) -> dict[str, Any]:
     """Return the result if the user's code raised outside of any capture."""
     error, doing = problem.error, problem.doing
     if isinstance(error, tensors.OUT_OF_MEMORY):
-        return _told("lacking", _memory(error), request)
+        return _without_causes("lacking", _memory(error), request)
     place = why_failed.place_of(error)
     where = f" at {place.path}:{place.line}" if place else ""
     if isinstance(error, SystemExit):
-        said = f"{doing} called sys.exit({error.code!r}){where}: name a callable that returns"
+        sentence = f"{doing} called sys.exit({error.code!r}){where}: name a callable that returns"
     elif isinstance(error, SyntaxError):
-        said = f"{doing} is not possible: {error.msg} at line {error.lineno}"
+        sentence = f"{doing} is not possible: {error.msg} at line {error.lineno}"
     else:
-        said = f"{doing} raised {why_failed.shown(error)}{where}"
+        sentence = f"{doing} raised {why_failed.shown(error)}{where}"
     causes = [Cause("note", "eager", place, "raises in eager", error=why_failed.shown(error))] if place else []
-    return _result(request, "error_in_eager", said, causes, None, [])
+    return _result(request, "error_in_eager", sentence, causes, None, [])
 
 
 def _memory(error: BaseException) -> str:
-    free, total = (each / 2**30 for each in torch.cuda.mem_get_info())
+    free, total = (size / 2**30 for size in torch.cuda.mem_get_info())
     asked = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
     wanted = f" (it asked for {asked[1]} more)" if asked else ""
     return f"the GPU has too little memory for this check{wanted}: {free:.1f} of {total:.1f} GiB are free; make the inputs or the model smaller"
@@ -353,18 +363,18 @@ def _unusable() -> str:
     except tensors.OUT_OF_MEMORY as error:
         return _memory(error)
     except Exception as error:  # noqa: BLE001 - whatever CUDA says
-        said = str(error).strip().split("\n")[0][:200]
-        return f"the GPU cannot be used: {said}; look at nvidia-smi"
+        reason = str(error).strip().split("\n")[0][:200]
+        return f"the GPU cannot be used: {reason}; look at nvidia-smi"
     return ""
 
 
-def _neighbours() -> list[str]:
+def _other_processes() -> list[str]:
     """Return a note if other processes hold much of the GPU's memory."""
     free, total = torch.cuda.mem_get_info()
     held = total - free - torch.cuda.memory_reserved()
     if held < 2 << 30:
         return []
-    return [f"others hold {held / 2**30:.1f} GiB of this GPU: times are not to be compared while they work"]
+    return [f"other processes hold {held / 2**30:.1f} GiB of this GPU: do not compare times while they run"]
 
 
 def machine() -> dict[str, str]:

@@ -15,7 +15,7 @@ from cudagraph_skill.capture.guest.why_wrong import Cause
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cudagraph_skill.capture.guest.checks import Seen
+    from cudagraph_skill.capture.guest.checks import Observations
     from cudagraph_skill.capture.guest.load import Source
     from cudagraph_skill.capture.guest.stack import Place
 
@@ -24,12 +24,13 @@ _WORDS = ("cuda", "captur", "cublas", "cudnn", "nccl", "graph", "pinned", "gener
 
 def innermost(error: BaseException) -> BaseException:
     """Return the deepest error in the chain that mentions CUDA or capture, else the given one."""
-    chain, each = [error], error
-    while (below := each.__cause__ or each.__context__) is not None and below not in chain:
-        chain.append(below)
-        each = below
-    told = [each for each in chain if isinstance(each, RuntimeError) and any(word in str(each).lower() for word in _WORDS)]
-    return told[-1] if told else error
+    chain = [error]
+    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
+        chain.append(inner)
+    about_cuda = [
+        link for link in chain if isinstance(link, RuntimeError) and any(word in str(link).lower() for word in _WORDS)
+    ]
+    return about_cuda[-1] if about_cuda else error
 
 
 def shown(error: BaseException) -> str:
@@ -37,28 +38,27 @@ def shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
 
 
-def first_cause(seen: Seen) -> Cause:
+def first_cause(observations: Observations) -> Cause:
     """Return where the capture failed, as far as the error itself shows."""
-    surfaced = seen.captured.error
-    assert surfaced is not None
-    error = innermost(seen.captured.inner or surfaced)
+    assert observations.captured.error is not None
+    error = innermost(observations.captured.inner or observations.captured.error)
     frames = stack.of_traceback(error.__traceback__)
-    if seen.captured.inner is not None and not frames:
-        frames = stack.of_traceback(seen.captured.inner.__traceback__)
-    place = frames[-1] if frames and seen.captured.inner is not None else None
+    if observations.captured.inner is not None and not frames:
+        frames = stack.of_traceback(observations.captured.inner.__traceback__)
+    place = frames[-1] if frames and observations.captured.inner is not None else None
     return Cause("fails", "capture", place, "fails at capture", "", shown(error), tuple(stack.via(frames)), first=True)
 
 
-def explain(source: Source, seen: Seen, report: Any) -> tuple[list[Cause], list[str]]:
+def explain(source: Source, observations: Observations, report: Any) -> tuple[list[Cause], list[str]]:
     """Return all lines that fail, that of the real capture first, and notes on what could not be found out."""
     notes: list[str] = []
-    causes = [first_cause(seen)]
+    causes = [first_cause(observations)]
     if causes[0].place is None or "previous error" in causes[0].error:
         report.progress("watching a second capture for the line")
-        watched = _tried(lambda: _watched(source, seen, causes[0]), notes, "watching the capture")
+        watched = _tried(lambda: _watched(source, observations, causes[0]), notes, "watching the capture")
         causes = [*watched, *(cause._replace(first=False) for cause in causes if cause.place is not None or not watched)]
     report.progress("trying each operation under capture")
-    return _unique([*causes, *(_tried(lambda: _probed(source, seen), notes, "trying each operation") or [])]), notes
+    return _unique([*causes, *(_tried(lambda: _probed(source, observations), notes, "trying each operation") or [])]), notes
 
 
 def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
@@ -70,39 +70,39 @@ def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
     return located
 
 
-def _watched(source: Source, seen: Seen, cause: Cause) -> list[Cause]:
+def _watched(source: Source, observations: Observations, cause: Cause) -> list[Cause]:
     """Capture again and watch: the operation that broke it, another thread's error, or the last work on a stream that did not join."""
     subject = source.fresh()
-    checks.warm_up(subject, seen.warm_ups)
-    seen_by: list[operations.Watcher] = []
+    checks.warm_up(subject, observations.warm_ups)
+    watchers: list[operations.Watcher] = []
     waits: list[operations.Failure] = []
 
     @contextmanager
     def watched() -> Iterator[None]:
         with operations.waits() as waited, operations.Watcher() as watcher:
-            seen_by.append(watcher)
+            watchers.append(watcher)
             yield
         waits.extend(waited)
 
     with _threads() as threads, operations.joins() as joined:
-        shot = checks.capture(subject, seen.warm_ups, watched)
-    watcher = seen_by[0]
+        attempt = checks.capture(subject, observations.warm_ups, watched)
+    watcher = watchers[0]
     if watcher.broken is not None:
         return [_at(watcher.broken, cause, "breaks the capture, and its error was swallowed")]
     if threads:
         return [_at(threads[0], cause, "is on another thread, whose call breaks the capture")]
     if waits:
         return [_at(waits[0], cause, "waits for the GPU, which a capture forbids")]
-    if "unjoined" in cause.error or "unjoined" in str(shot.error):
-        left = [place for stream, place in watcher.others.items() if not any(waited == stream for _, waited in joined)]
-        return [_at(place, cause, "works on a stream that the capturing one does not wait for") for place in left[:1]]
-    return [_at(place, cause, "works on another stream than the capturing one") for place in list(watcher.others.values())[:1]]
+    if "unjoined" in cause.error or "unjoined" in str(attempt.error):
+        unjoined = [work for stream, work in watcher.others.items() if not any(waited == stream for _, waited in joined)]
+        return [_at(work, cause, "works on a stream that the capturing one does not wait for") for work in unjoined[:1]]
+    return [_at(work, cause, "works on another stream than the capturing one") for work in list(watcher.others.values())[:1]]
 
 
-def _at(failure: operations.Failure, cause: Cause, said: str) -> Cause:
+def _at(failure: operations.Failure, cause: Cause, message: str) -> Cause:
     place = failure.places[-1] if failure.places else None
     return cause._replace(
-        place=place, op=failure.name, said=said, error=failure.error or cause.error, via=tuple(stack.via(failure.places))
+        place=place, op=failure.name, message=message, error=failure.error or cause.error, via=tuple(stack.via(failure.places))
     )
 
 
@@ -112,30 +112,30 @@ def _threads() -> Iterator[list[operations.Failure]]:
     failures: list[operations.Failure] = []
     before = threading.excepthook
 
-    def noted(args: Any) -> None:
+    def record(args: Any) -> None:
         frames = stack.of_traceback(args.exc_traceback)
         if args.exc_value is not None:
             failures.append(operations.Failure("", shown(args.exc_value), frames))
 
-    threading.excepthook = noted
+    threading.excepthook = record
     try:
         yield failures
     finally:
         threading.excepthook = before
 
 
-def _probed(source: Source, seen: Seen) -> list[Cause]:
+def _probed(source: Source, observations: Observations) -> list[Cause]:
     """Capture each operation of one eager call alone; return those that fail."""
     subject = source.fresh()
-    checks.warm_up(subject, seen.warm_ups)
-    args, kwargs = checks.arguments(subject, seen.warm_ups)
+    checks.warm_up(subject, observations.warm_ups)
+    args, kwargs = checks.arguments(subject, observations.warm_ups)
     try:
         with warnings.catch_warnings(), operations.waits() as waits, operations.Prober(torch.cuda.Stream()) as prober:
             warnings.simplefilter("ignore")  # of captures that hold nothing: an operation that makes a view
             subject.call(*args, **kwargs)
         torch.cuda.synchronize()
     finally:
-        checks.heal()
+        checks.reset_generator()
     waited = [failure for failure in waits if failure.places]
     return [
         Cause("fails", "capture", failure.places[-1] if failure.places else None, "fails at capture", failure.name, failure.error, tuple(stack.via(failure.places)))

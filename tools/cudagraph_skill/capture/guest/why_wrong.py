@@ -13,22 +13,34 @@ import torch
 from cudagraph_skill.capture.guest import checks, deciding_line, nodes, operations, stack, tensors
 
 if TYPE_CHECKING:
-    from cudagraph_skill.capture.guest.checks import Seen
+    from cudagraph_skill.capture.guest.checks import Observations
     from cudagraph_skill.capture.guest.load import Source
     from cudagraph_skill.capture.guest.operations import Operation
     from cudagraph_skill.capture.guest.stack import Frame, Place
 
-_FAR = {torch.float64: 1e-7, torch.float32: 1e-4}  # relative; below it two results of one operation count as equal
-_MOST = 12  # lines that are named
+_TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4}  # relative; below it two results of one operation count as equal
+_COARSE = 2e-2  # the tolerance of the dtypes with fewer bits
+_MAX_LINES = 12
+_RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "multinomial", "geometric", "cauchy")
+_SEEDED = (
+    "scaled_dot_product",
+    "efficient_attention",
+    "flash_attention",
+    "cudnn_attention",
+    "dropout",
+)  # a seed is an argument
 
 
 class Cause(NamedTuple):
-    """A line that explains a failure or a wrong replay; `kind` is fails, wrong or note, `first` marks where it begins."""
+    """A line that explains a failure or a wrong replay; `kind` is fails, wrong or note, `first` marks where it begins.
+
+    `message` continues a sentence whose subject is the line.
+    """
 
     kind: str
     category: str
     place: Place | None
-    said: str
+    message: str
     op: str = ""
     error: str = ""
     via: tuple[str, ...] = ()
@@ -40,42 +52,43 @@ class Logs(NamedTuple):
 
     eager: list[list[Operation]]
     graph: list[Operation]
-    given: list[set[int]]
+    inputs: list[set[int]]
 
 
-def explain(source: Source, seen: Seen) -> list[Cause]:
+def explain(source: Source, observations: Observations) -> list[Cause]:
     """Return the lines behind a wrong replay, the first divergent one first; [] if the recordings do not show it."""
-    assert seen.wrong is not None
-    last = max(1, seen.wrong.calls[0])
-    eager, given = _eager(source, seen.warm_ups, last)
-    return _marked(_frozen(Logs(eager, _captured(source, seen.warm_ups, last), given), last, seen))
+    assert observations.wrong is not None
+    last = max(1, observations.wrong.calls[0])
+    eager, inputs = _eager(source, observations.warm_ups, last)
+    logs = Logs(eager, _captured(source, observations.warm_ups, last), inputs)
+    return _one_per_line(_frozen(logs, last, observations))
 
 
-def restless(source: Source, seen: Seen) -> list[Cause]:
+def unrepeatable(source: Source, observations: Observations) -> list[Cause]:
     """Return the lines whose numbers or operations change in every eager call, where eager never repeats itself."""
-    eager, _ = _eager(source, seen.warm_ups, 3)
+    eager, _ = _eager(source, observations.warm_ups, 3)
     numbered: list[tuple[int, Cause]] = []
     for later in eager[1:]:
-        numbered += _changes(eager[0], later, seen)
-    return _marked(numbered)
+        numbered += _changes(eager[0], later, observations)
+    return _one_per_line(numbered)
 
 
 def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operation]], list[set[int]]]:
     """Record eager calls since the one that would be captured; return their operations and the memory of their inputs."""
-    eager, given = [], []
+    eager, inputs = [], []
     subject = source.fresh()
     for number in range(warm_ups):
         checks.eager_call(subject, number, full=False)
     for number in range(warm_ups, warm_ups + last + 1):
         args = checks.arguments(subject, number)
-        given.append({operations.memory(each) for each in tensors.tensors(args)})
+        inputs.append({operations.memory(tensor) for tensor in tensors.tensors(args)})
         with operations.Recorder() as recorder:
             out = subject.call(*args[0], **args[1])
         torch.cuda.synchronize()
-        eager.append([each._replace(results=tuple(one.cpu() for one in each.results)) for each in recorder.log])
+        eager.append(_on_host(recorder.log))
         del out, args
     gc.collect()
-    return eager, given
+    return eager, inputs
 
 
 def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
@@ -83,166 +96,173 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
     subject = source.fresh()
     checks.warm_up(subject, warm_ups)
     recorder = operations.Recorder()
-    shot = checks.capture(subject, warm_ups, lambda: recorder)
-    if shot.error is not None:
-        raise shot.error
-    nodes.ready(shot.graph)
+    attempt = checks.capture(subject, warm_ups, lambda: recorder)
+    if attempt.error is not None:
+        raise attempt.error
+    nodes.ready(attempt.graph)
     for number in range(warm_ups, warm_ups + last + 1):
         if number > warm_ups:
-            tensors.put(shot.static, checks.arguments(subject, number))
+            tensors.refill(attempt.static, checks.arguments(subject, number))
         else:
-            torch.cuda.set_rng_state(shot.random)
-        shot.graph.replay()
+            torch.cuda.set_rng_state(attempt.random)
+        attempt.graph.replay()
     torch.cuda.synchronize()
-    return [each._replace(results=tuple(one.cpu() for one in each.results)) for each in recorder.log]
+    return _on_host(recorder.log)
 
 
-def _frozen(logs: Logs, last: int, seen: Seen) -> list[tuple[int, Cause]]:
+def _on_host(log: list[Operation]) -> list[Operation]:
+    """Return the operations with the samples of their results copied to the CPU."""
+    return [operation._replace(results=tuple(sample.cpu() for sample in operation.results)) for operation in log]
+
+
+def _frozen(logs: Logs, last: int, observations: Observations) -> list[tuple[int, Cause]]:
     """Return each line where the captured call differs from eager call `last`, with the number of its operation."""
     then, now, graph = logs.eager[0], logs.eager[last], logs.graph
     numbered: list[tuple[int, Cause]] = []
-    for number, (eager, held) in enumerate(zip(now, graph, strict=False)):
-        if not _alike(eager, held):
-            return [*_causes(numbered), (number, _branch(eager, held, seen))]
-        earlier = then[number] if number < len(then) and _alike(then[number], eager) else None
-        cause = _one(eager, held, earlier, logs, last, seen)
+    for number, (eager, replayed) in enumerate(zip(now, graph, strict=False)):
+        if not _is_same_operation(eager, replayed):
+            return [*_causes(numbered), (number, _branch(eager, replayed, observations))]
+        earlier = then[number] if number < len(then) and _is_same_operation(then[number], eager) else None
+        cause = _compared(eager, replayed, earlier, logs, last, observations)
         if cause is not None:
             numbered.append((number, cause))
-    if len(now) != len(graph):
-        longer = now if len(now) > len(graph) else graph
-        end = min(len(now), len(graph))
-        numbered.append((end, _extra(longer[end], (graph if longer is now else now)[-1:], longer is now, seen)))
+    numbered += _longer(now, graph, observations)
     return _causes(numbered) or numbered[:1]
 
 
-def _alike(one: Operation, other: Operation) -> bool:
-    """Return whether two recordings did the same operation at the same lines, on any objects."""
-    lines = ([(each.path, each.line) for each in frames] for frames in (one.stack, other.stack))
-    return one.name == other.name and one.shapes == other.shapes and next(lines) == next(lines)
-
-
 def _causes(numbered: list[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
-    """Return the causes that are causes, without operations that only show an effect."""
+    """Return the lines that are causes, without operations that only show an effect."""
     return [pair for pair in numbered if pair[1].category != "value"]
 
 
-def _changes(then: list[Operation], now: list[Operation], seen: Seen) -> list[tuple[int, Cause]]:
+def _changes(then: list[Operation], now: list[Operation], observations: Observations) -> list[tuple[int, Cause]]:
     """Return the lines where a later eager call of the same copy uses another number or another operation."""
     numbered: list[tuple[int, Cause]] = []
-    for number, (eager, held) in enumerate(zip(now, then, strict=False)):
-        if not _alike(eager, held):
-            return [*numbered, (number, _branch(eager, held, seen))]
-        pairs = _other_numbers(eager, held)
+    for number, (eager, earlier) in enumerate(zip(now, then, strict=False)):
+        if not _is_same_operation(eager, earlier):
+            return [*numbered, (number, _branch(eager, earlier, observations))]
+        pairs = _other_numbers(eager, earlier)
         if pairs:
-            numbered.append((number, _on_cpu(eager, held) if eager.host else _number(eager, pairs[0], seen)))
-    if len(now) != len(then):
-        longer, end = (now if len(now) > len(then) else then), min(len(now), len(then))
-        numbered.append((end, _extra(longer[end], (then if longer is now else now)[-1:], longer is now, seen)))
-    return numbered
+            numbered.append((number, _on_cpu(eager, earlier) if eager.host else _number(eager, pairs[0], observations)))
+    return numbered + _longer(now, then, observations)
 
 
-def _one(  # noqa: PLR0911 - one return for each way to be wrong
-    eager: Operation, held: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen
+def _longer(now: list[Operation], captured: list[Operation], observations: Observations) -> list[tuple[int, Cause]]:
+    """Return the cause of the first operation that one of two otherwise equal recordings has more; [] if none has."""
+    end = min(len(now), len(captured))
+    if len(now) > end:
+        return [(end, _extra(now[end], captured[-1:], True, observations))]
+    if len(captured) > end:
+        return [(end, _extra(captured[end], now[-1:], False, observations))]
+    return []
+
+
+def _is_same_operation(first: Operation, second: Operation) -> bool:
+    """Return whether two recordings did the same operation at the same lines, on any objects."""
+    return first.name == second.name and first.shapes == second.shapes and _lines(first) == _lines(second)
+
+
+def _lines(operation: Operation) -> list[tuple[str, int]]:
+    return [(frame.path, frame.line) for frame in operation.stack]
+
+
+def _compared(
+    eager: Operation, replayed: Operation, earlier: Operation | None, logs: Logs, last: int, observations: Observations
 ) -> Cause | None:
     """Return how the replay of one operation differs from eager; None if it does not."""
-    same = _same(eager, held)
-    if not held.captured and not held.host and held.results and not same:
-        place = deciding_line.first(held.stack, deciding_line.stream_block)
-        said = "puts work on a stream that is not capturing: the graph does not have it"
-        return Cause("wrong", "stream-missing", place.place if place else held.place, said, held.name, via=_via(held.stack))
-    pairs = _other_numbers(eager, held)
-    if eager.host and held.host:
-        return _on_cpu(eager, held) if pairs or not same else None
+    equal = _has_equal_results(eager, replayed)
+    if not replayed.captured and not replayed.host and replayed.results and not equal:
+        place = deciding_line.first(replayed.stack, deciding_line.stream_block)
+        message = "puts work on a stream that is not capturing: the graph does not have it"
+        return _wrong("stream-missing", place.place if place else replayed.place, message, replayed)
+    pairs = _other_numbers(eager, replayed)
+    if eager.host and replayed.host:
+        return _on_cpu(eager, replayed) if pairs or not equal else None
     if pairs:
-        return _number(eager, pairs[0], seen)
-    if same:
+        return _number(eager, pairs[0], observations)
+    if equal:
         return None
-    rebound = _rebound(eager, earlier, logs, last, seen)
-    if rebound is not None:
-        return rebound
-    said = f"is the first operation whose result is not eager's ({_short(eager.name)})"
+    return _rebound(eager, earlier, logs, last, observations) or _other_value(eager)
+
+
+def _wrong(category: str, place: Place | None, message: str, operation: Operation) -> Cause:
+    """Return a cause that an operation showed; the frames that lead to it go with it."""
+    via = tuple(stack.via([frame.place for frame in operation.stack]))
+    return Cause("wrong", category, place, message, operation.name, via=via)
+
+
+def _other_value(eager: Operation) -> Cause:
+    """Describe a result that differs although numbers and inputs do not."""
     if any(word in eager.name for word in (*_RANDOM, "dropout")):
-        said = f"draws other numbers than eager ({_short(eager.name)}): its generator was set within the call, or the draw was made before"
-        return Cause("wrong", "rng-reset", eager.place, said, eager.name, via=_via(eager.stack))
-    return Cause("wrong", "value", eager.place, said, eager.name, via=_via(eager.stack))
+        message = f"draws other numbers than eager ({_short(eager)}): its generator was set within the call, or the draw was made before"
+        return _wrong("rng-reset", eager.place, message, eager)
+    return _wrong("value", eager.place, f"is the first operation whose result is not eager's ({_short(eager)})", eager)
 
 
-def _same(one: Operation, other: Operation) -> bool:
-    for a, b in zip(one.results, other.results, strict=False):
-        if tensors.difference(tensors.kept(a), tensors.kept(b)) > _FAR.get(a.dtype, 2e-2):
-            return False
-    return True
+def _has_equal_results(first: Operation, second: Operation) -> bool:
+    return not any(
+        tensors.difference(tensors.to_host(a), tensors.to_host(b)) > _TOLERANCES.get(a.dtype, _COARSE)
+        for a, b in zip(first.results, second.results, strict=False)
+    )
 
 
-_SEEDED = (
-    "scaled_dot_product",
-    "efficient_attention",
-    "flash_attention",
-    "cudnn_attention",
-    "dropout",
-)  # seeds among their numbers
-
-
-def _other_numbers(eager: Operation, held: Operation) -> list[tuple[Any, Any]]:
+def _other_numbers(eager: Operation, replayed: Operation) -> list[tuple[Any, Any]]:
     """Return the numbers that changed since the capture, as (then, now)."""
     seeded = any(word in eager.name for word in _SEEDED)
-    pairs = [(a, b) for a, b in zip(held.scalars, eager.scalars, strict=False) if a != b and not _nan(a)]
-    return [each for each in pairs if not seeded or isinstance(each[0], (float, bool))]
+    pairs = [(a, b) for a, b in zip(replayed.scalars, eager.scalars, strict=False) if a != b and not _is_nan(a)]
+    return [pair for pair in pairs if not seeded or isinstance(pair[0], (float, bool))]
 
 
-def _nan(value: Any) -> bool:
+def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-_RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "multinomial", "geometric", "cauchy")
-
-
-def _on_cpu(eager: Operation, held: Operation) -> Cause:
+def _on_cpu(eager: Operation, replayed: Operation) -> Cause:
     random = any(word in eager.name for word in _RANDOM)
-    said = "draws on the CPU" if random else "works on the CPU"
-    said += f", once at capture: every replay goes on with that result ({_short(held.name)})"
-    return Cause("wrong", "cpu-torch-random" if random else "cpu-work", eager.place, said, eager.name, via=_via(eager.stack))
+    does = "draws on the CPU" if random else "works on the CPU"
+    message = f"{does}, once at capture: every replay uses that result ({_short(replayed)})"
+    return _wrong("cpu-torch-random" if random else "cpu-work", eager.place, message, eager)
 
 
-def _changing(seen: Seen) -> dict[str, str]:
+def _changing(observations: Observations) -> dict[str, str]:
     """Return the names of attributes, entries and variables that change from call to call, with their paths."""
     varying: dict[str, str] = {}
-    for path in seen.changing:
+    for path in observations.changing:
         words = re.findall(r"[A-Za-z_]\w*", path.removeprefix("len("))
         if words:
             varying.setdefault(words[-1], path)
     return varying
 
 
-def _number(eager: Operation, pair: tuple[Any, Any], seen: Seen) -> Cause:
+def _number(eager: Operation, pair: tuple[Any, Any], observations: Observations) -> Cause:
     """Describe a number that became part of the graph."""
-    names = _changing(seen)
-    frame = deciding_line.first(eager.stack, lambda each: deciding_line.reading(each, names)) or deciding_line.first(
+    names = _changing(observations)
+    frame = deciding_line.first(eager.stack, lambda frame: deciding_line.reading(frame, names)) or deciding_line.first(
         eager.stack, deciding_line.volatile
     )
-    was, now = (f"{each:.6g}" if isinstance(each, float) else repr(each)[:40] for each in pair)
+    then, now = (f"{number:.6g}" if isinstance(number, float) else repr(number)[:40] for number in pair)
     read = [path for name, path in names.items() if frame and name in _line(frame)]
-    which = f" (from {', '.join(read[:2])})" if read else ""
-    said = (
-        f"makes a number{which} part of the graph: {_short(eager.name)} gets {was} in every replay, eager passes {now} by now"
+    source = f" (from {', '.join(read[:2])})" if read else ""
+    message = (
+        f"makes a number{source} part of the graph: {_short(eager)} gets {then} in every replay, eager passes {now} by now"
     )
     place = frame.place if frame else eager.place
-    return Cause("wrong", _drawn(frame, seen) or "python-number", place, said, eager.name, via=_via(eager.stack))
+    return _wrong(_drawn(frame, observations) or "python-number", place, message, eager)
 
 
-def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, seen: Seen) -> Cause | None:
+def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, observations: Observations) -> Cause | None:
     """Describe an input from outside the call that is a different tensor than at capture; None if there is none."""
     if earlier is None:
         return None
     for (now, begins, made), (then, began, made_then) in zip(eager.inputs, earlier.inputs, strict=False):
-        if not (made == made_then == -1 and begins != began) or now in logs.given[last] or then in logs.given[0]:
+        if not (made == made_then == -1 and begins != began) or now in logs.inputs[last] or then in logs.inputs[0]:
             continue
         maker = _maker(now, logs.eager[last - 1]) if last else None
         if maker is None or maker.place is None:
-            return _choice(eager, earlier, seen)
+            return _choice(eager, earlier, observations)
         bound = deciding_line.first(maker.stack, deciding_line.binding)
-        said = "binds a new tensor in each call, but the graph goes on with the one that was bound at capture"
-        return Cause("wrong", "rebinding", bound.place if bound else maker.place, said, maker.name, via=_via(maker.stack))
+        message = "binds a new tensor in each call, but the graph goes on with the one that was bound at capture"
+        return _wrong("rebinding", bound.place if bound else maker.place, message, maker)
     return None
 
 
@@ -251,96 +271,89 @@ def _maker(address: int, log: list[Operation]) -> Operation | None:
     return next((operation for operation in log if address and address in operation.outputs), None)
 
 
-def _choice(eager: Operation, earlier: Operation, seen: Seen) -> Cause:
+def _choice(eager: Operation, earlier: Operation, observations: Observations) -> Cause:
     """Describe a choice among tensors, layers or entries that Python made."""
     frame = _parting(eager.stack, earlier.stack)
-    decides = _decider(frame, seen) if frame else None
-    said = "chooses among tensors in Python: every replay uses those chosen at capture"
-    return Cause(
-        "wrong",
-        _drawn(decides, seen) or "frozen-branch",
-        decides.place if decides else eager.place,
-        said,
-        eager.name,
-        via=_via(eager.stack),
-    )
+    decides = _decider(frame, observations) if frame else None
+    message = "chooses among tensors in Python: every replay uses those chosen at capture"
+    place = decides.place if decides else eager.place
+    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, eager)
 
 
-def _parting(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> Frame | None:
+def _parting(first: tuple[Frame, ...], second: tuple[Frame, ...]) -> Frame | None:
     """Return the innermost frame that two stacks share, before their lines or objects differ."""
     last = None
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(first, second, strict=False):
         if a.owner != b.owner:
             break
         last = a
         if (a.path, a.line) != (b.path, b.line):
             break
-    return last or (one[-1] if one else None)
+    return last or (first[-1] if first else None)
 
 
-def _decider(frame: Frame, seen: Seen) -> Frame:
+def _decider(frame: Frame, observations: Observations) -> Frame:
     """Return the line that decides what a frame does: one that reads a changing value, else the condition before it."""
-    names = _changing(seen)
+    names = _changing(observations)
     line = deciding_line.reading(frame, names)
     if line != frame.line:
         line = deciding_line.condition(frame) or line or deciding_line.volatile(frame) or frame.line
     return frame._replace(line=line)
 
 
-def _branch(eager: Operation, held: Operation, seen: Seen) -> Cause:
+def _branch(eager: Operation, captured: Operation, observations: Observations) -> Cause:
     """Describe where eager takes another branch than the captured call."""
-    if held.optimizer != eager.optimizer or (held.optimizer and "zero" in held.name):
-        said = "made its state within the capture, so each replay makes it anew: step once before the capture"
-        return Cause("wrong", "optimizer-state", held.place or eager.place, said, held.name, via=_via(held.stack))
-    decides = _decision(eager.stack, held.stack, seen)
-    at = f" of line {held.place.line}" if held.place else ""
-    said = f"decides what runs: the graph holds {_short(held.name)}{at} for ever, eager by now does {_short(eager.name)}"
-    place = decides.place if decides else (eager.place or held.place)
-    return Cause("wrong", _drawn(decides, seen) or "frozen-branch", place, said, eager.name, via=_via(eager.stack))
+    if captured.optimizer != eager.optimizer or (captured.optimizer and "zero" in captured.name):
+        message = "made its state within the capture, so each replay makes it anew: step once before the capture"
+        return _wrong("optimizer-state", captured.place or eager.place, message, captured)
+    decides = _decision(eager.stack, captured.stack, observations)
+    at = f" of line {captured.place.line}" if captured.place else ""
+    message = f"decides what runs: every replay runs {_short(captured)}{at}, eager by now runs {_short(eager)}"
+    place = decides.place if decides else (eager.place or captured.place)
+    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, eager)
 
 
-def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, seen: Seen) -> Cause:
+def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, observations: Observations) -> Cause:
     """Describe the first operation of the side that goes on where the other has ended."""
     if extra.optimizer:
-        said = "does other work than at capture: its state was made there"
-        return Cause("wrong", "optimizer-state", extra.place, said, extra.name, via=_via(extra.stack))
-    decides = _decision(extra.stack, before[0].stack if before else (), seen)
-    who = "eager by now does more than was captured" if eager_has_more else "the graph repeats what eager did only then"
+        return _wrong("optimizer-state", extra.place, "does other work than at capture: its state was made there", extra)
+    decides = _decision(extra.stack, before[0].stack if before else (), observations)
+    differs = "eager by now does more than was captured" if eager_has_more else "the graph repeats what eager did only then"
     place = decides.place if decides else extra.place
-    said = f"decides what runs: {who} ({_short(extra.name)})"
-    return Cause("wrong", _drawn(decides, seen) or "frozen-branch", place, said, extra.name, via=_via(extra.stack))
+    message = f"decides what runs: {differs} ({_short(extra)})"
+    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, extra)
 
 
-def _decision(one: tuple[Frame, ...], other: tuple[Frame, ...], seen: Seen) -> Frame | None:
+def _decision(first: tuple[Frame, ...], second: tuple[Frame, ...], observations: Observations) -> Frame | None:
     """Return the line that sends two calls different ways: a condition where they part or below that reads what changes."""
-    parted = [each for each in (_parting(one, other), _parting(other, one)) if each is not None]
-    below = [
-        each
-        for frames in (one, other)
-        for each in frames
-        if parted and each not in parted and frames.index(each) >= _depth(frames, parted)
-    ]
-    found = [each._replace(line=line) for each in (*parted, *below) if (line := deciding_line.condition(each))]
-    names = _changing(seen)
-    telling = [
-        each for each in found if deciding_line.reading(each, names) == each.line or deciding_line.volatile(each) == each.line
-    ]
-    if telling or found:
-        return (telling or found)[0]
-    return _decider(parted[0], seen) if parted else None
+    parted = [frame for frame in (_parting(first, second), _parting(second, first)) if frame is not None]
+    if not parted:
+        return None
+    frames = [*parted, *_below(first, parted), *_below(second, parted)]
+    conditions = [frame._replace(line=line) for frame in frames if (line := deciding_line.condition(frame))]
+    names = _changing(observations)
+    changing = [frame for frame in conditions if _reads_change(frame, names)]
+    return next(iter(changing or conditions), None) or _decider(parted[0], observations)
 
 
-def _depth(frames: tuple[Frame, ...], parted: list[Frame]) -> int:
-    return max((number for number, each in enumerate(frames) if each in parted), default=0)
+def _below(frames: tuple[Frame, ...], parted: list[Frame]) -> list[Frame]:
+    """Return the frames inside the innermost one where the calls part."""
+    depth = max((number for number, frame in enumerate(frames) if frame in parted), default=0)
+    return [frame for frame in frames if frame not in parted and frames.index(frame) >= depth]
 
 
-def _drawn(frame: Frame | None, seen: Seen) -> str:
+def _reads_change(frame: Frame, names: dict[str, str]) -> bool:
+    """Return whether the frame's own line reads a value that changes from call to call."""
+    return frame.line in (deciding_line.reading(frame, names), deciding_line.volatile(frame))
+
+
+def _drawn(frame: Frame | None, observations: Observations) -> str:
     """Return the category of a random number or clock that a line reads; "" if it reads neither."""
     text = _line(frame) if frame else ""
     if re.search(r"\b(time|perf_counter|monotonic|time_ns|now)\(", text):
         return "clock"
     for generator in ("python-random", "numpy-random", "cpu-torch-random"):
-        if generator in seen.moved and re.search(r"rand|choice|shuffle|uniform|sample|normal|perm|gauss", text):
+        if generator in observations.moved and re.search(r"rand|choice|shuffle|uniform|sample|normal|perm|gauss", text):
             return generator
     return ""
 
@@ -349,18 +362,15 @@ def _line(frame: Frame) -> str:
     return linecache.getline(frame.path, frame.line)
 
 
-def _via(frames: tuple[Frame, ...]) -> tuple[str, ...]:
-    return tuple(stack.via([each.place for each in frames]))
+def _short(operation: Operation) -> str:
+    """Return `add` for `aten.add.Tensor`."""
+    return operation.name.removeprefix("aten.").partition(".")[0]
 
 
-def _short(name: str) -> str:
-    return name.removeprefix("aten.").partition(".")[0]
-
-
-def _marked(numbered: list[tuple[int, Cause]]) -> list[Cause]:
-    """Return each line once, in the order of the operations, the first one marked."""
+def _one_per_line(numbered: list[tuple[int, Cause]]) -> list[Cause]:
+    """Return the first cause of each line, in the order of the operations; the very first is marked."""
     unique: dict[Place | None, Cause] = {}
-    for _, cause in sorted(numbered, key=lambda each: each[0]):
+    for _, cause in sorted(numbered, key=lambda pair: pair[0]):
         unique.setdefault(cause.place, cause)
-    causes = list(unique.values())[:_MOST]
-    return [each._replace(first=number == 0) for number, each in enumerate(causes)]
+    causes = list(unique.values())[:_MAX_LINES]
+    return [cause._replace(first=number == 0) for number, cause in enumerate(causes)]
