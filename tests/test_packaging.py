@@ -188,17 +188,10 @@ def _modules() -> dict[str, Path]:
 
 
 def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
-    """Return the modules that a file imports when it runs, in functions too; imports for type checkers alone are left out."""
-    guarded = {
-        node
-        for branch in _nodes(path)
-        if isinstance(branch, ast.If) and isinstance(branch.test, ast.Name) and branch.test.id == "TYPE_CHECKING"
-        for statement in branch.body
-        for node in ast.walk(statement)
-    }
+    """Return the modules that a file imports, also in functions and for type checkers."""
     imported = set()
     for node in _nodes(path):
-        if isinstance(node, ast.ImportFrom) and node.module and node not in guarded:
+        if isinstance(node, ast.ImportFrom) and node.module:
             imported |= {whole if (whole := f"{node.module}.{alias.name}") in modules else node.module for alias in node.names}
     return imported & set(modules)
 

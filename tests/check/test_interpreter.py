@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cudagraph_skill.check.input.modules import Module, Project
 from cudagraph_skill.check.input.source import read_source
+from cudagraph_skill.check.interpreter.language import PYTHON
 from cudagraph_skill.check.interpreter.machine import Machine
 from cudagraph_skill.check.interpreter.values import (
     Array,
@@ -43,7 +44,7 @@ class Watched(Machine):
     """Run a program and note what statements on the wanted lines give."""
 
     def __init__(self, project: Project, wanted: set[int]) -> None:
-        super().__init__(project, answers)
+        super().__init__(project, PYTHON, answers)
         self.wanted = wanted
         self.given: dict[int, list[str]] = {}
 

@@ -118,12 +118,12 @@ def hazard_of(cause: Mapping[str, Any], line: str = "") -> str:
     return _failing(plain(str(cause.get("op", ""))), str(cause.get("error", "")), str(cause.get("said", "")), line)
 
 
-def _failing(operation: str, error: str, said: str, line: str) -> str:
+def _failing(operation: str, error: str, message: str, line: str) -> str:
     if _COPIES.match(operation) or (not operation and _REFUSED.search(error)):
         return _copy(operation, line)
-    seen = f"{error} {said}"
-    ids = (id_ for first, second, id_ in FAILS if first.search(operation) and second.search(seen))
-    return next(ids, _UPLOAD if _REFUSED.search(seen) else _WAITS)
+    text = f"{error} {message}"
+    ids = (id_ for first, second, id_ in FAILS if first.search(operation) and second.search(text))
+    return next(ids, _UPLOAD if _REFUSED.search(text) else _WAITS)
 
 
 def plain(operation: str) -> str:

@@ -289,10 +289,10 @@ class _Tree:
 
     def _own_end(self, alive: bool, deadline: float) -> dict[str, Any]:
         """Return the "ended" event for a guest that could not send it, because it was killed or hangs."""
-        said = {"how": "deadline", "detail": f"{deadline:g} s"} if alive else {"how": "exit", "detail": self._how_it_ended()}
+        how = {"how": "deadline", "detail": f"{deadline:g} s"} if alive else {"how": "exit", "detail": self._how_it_ended()}
         self._drain()
         self.kill()
-        return {"event": "ended", **said, "stack": [], "left_behind": 0}
+        return {"event": "ended", **how, "stack": [], "left_behind": 0}
 
     def _raise_if_unfit(self, event: dict[str, Any]) -> None:
         if event["event"] == "unfit":

@@ -10,6 +10,7 @@ from cudagraph_skill.check.findings import Region
 from cudagraph_skill.check.interpreter.capture_sites import Definition, is_reduce_overhead, loops_with_replay, replays
 from cudagraph_skill.check.interpreter.entry_points import Arguments, EntryPoints
 from cudagraph_skill.check.interpreter.frames import Exhausted
+from cudagraph_skill.check.interpreter.language import PYTHON
 from cudagraph_skill.check.interpreter.machine import Machine
 from cudagraph_skill.check.interpreter.replays import Replays
 from cudagraph_skill.check.interpreter.values import (
@@ -38,9 +39,9 @@ _WARM_UPS = 3  # a value that changes at the first calls only, such as a cache t
 class Reader:
     """Reads one file; the findings are the machine's."""
 
-    def __init__(self, project: Project, library: Library, budget: int = 200_000) -> None:
+    def __init__(self, project: Project, library: Library[Machine], budget: int = 200_000) -> None:
         self.project = project
-        self.machine = Machine(project, library, budget)
+        self.machine = Machine(project, PYTHON, library, budget)
         self.entry_points = EntryPoints(self.machine)
         self.replays = Replays(self.machine)
         self.machine.region_hook = self._with_graph

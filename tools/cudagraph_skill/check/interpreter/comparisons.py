@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.attributes import bind_member
-from cudagraph_skill.check.interpreter.items import key_of, known_items
+from cudagraph_skill.check.interpreter.items import key_of
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Choice,
@@ -172,7 +172,7 @@ def _reads_gpu(left: Value, right: Value) -> str | None:
 def _marks_of_items(machine: Machine, container: Value, node: ast.AST) -> Origins:
     """Return the marks of a list that grows at every call."""
     # Whether it holds something changes with what it holds, even where the value is known not to be in it yet.
-    return origins_of(known_items(machine, container, node) or []) if isinstance(container, Sequence) else NONE
+    return origins_of(machine.known_items(container, node) or []) if isinstance(container, Sequence) else NONE
 
 
 def _contains(machine: Machine, wanted: Value, container: Value, node: ast.AST) -> bool | None:
@@ -195,7 +195,7 @@ def _contains(machine: Machine, wanted: Value, container: Value, node: ast.AST) 
 def _known_values(machine: Machine, container: Value, node: ast.AST) -> Collection[object] | None:
     """Return the Python values that a container holds; None where one is not known."""
     if isinstance(container, Sequence):
-        items = known_items(machine, container, node)
+        items = machine.known_items(container, node)
         known = [item.value for item in items or () if isinstance(item, Host) and item.known]
         return known if items is not None and len(known) == len(items) else None
     if isinstance(container, Host) and container.known and isinstance(container.value, (str, tuple, bytes)):

@@ -94,7 +94,7 @@ def _item_of_host(_: Machine, owner: Host, index: Value, __: ast.AST) -> Value:
 
 
 def _item_of_sequence(machine: Machine, owner: Sequence, index: Value, node: ast.AST) -> Value:
-    items = known_items(machine, owner, node)
+    items = machine.known_items(owner, node)
     if isinstance(index, Host) and index.known and items is not None:
         try:
             item = items[index.value]  # type: ignore[call-overload]
@@ -109,7 +109,7 @@ def _item_of_sequence(machine: Machine, owner: Sequence, index: Value, node: ast
 
 
 def _slice_of(machine: Machine, owner: Sequence, bounds: Sequence, node: ast.AST) -> Value:
-    items = known_items(machine, owner, node)
+    items = machine.known_items(owner, node)
     # `...` stands for a bound that is not known: it is no bound that Python would take.
     known = [bound.value if isinstance(bound, Host) and bound.known else ... for bound in bounds.each()]
     whole = all(bound is None or isinstance(bound, int) for bound in known) and known[2:] != [0]
@@ -157,23 +157,10 @@ _ITEMS: dict[type, Callable[[Machine, Any, Value, ast.AST], Value]] = {
 # All items ------------------------------------------------------------------------------------------------------------
 
 
-def known_items(machine: Machine, sequence: Sequence, node: ast.AST) -> list[Value] | None:
-    """Return the items of a list, noting that this call looks into it; None where they are not known one by one."""
-    slot = (id(sequence), "items")
-    older = machine.inside and slot in machine.dirty and sequence.made < machine.round and slot not in machine.emptied
-    if older and machine.changes(slot):
-        machine.read_slots[slot] = machine.dirty[slot]
-        # The list as a whole is marked like a number that changes; its items are what carries the mark on.
-        marks = machine.read(sequence, "items", Host("", sym=0), node).origins
-        if marks and sequence.items is not None:
-            return [item if isinstance(item, Tensor) else item.marked(marks) for item in sequence.items]
-    return sequence.items
-
-
 def sample_item(machine: Machine, owner: Value, node: ast.AST) -> Value:
     """Return a value that stands for any item of something."""
     if isinstance(owner, Sequence):
-        items = known_items(machine, owner, node)
+        items = machine.known_items(owner, node)
         item = joined(items, machine.round) if items else owner.rest
         return (item or Value(mix("each", owner.sym))).marked(owner.origins)
     if isinstance(owner, Tensor):
@@ -196,7 +183,7 @@ def items_of(machine: Machine, owner: Value, node: ast.AST, count: int | None = 
     `count` is the number of names that it is unpacked into: then there are that many, whatever else is known.
     """
     if isinstance(owner, Sequence):
-        items = known_items(machine, owner, node)
+        items = machine.known_items(owner, node)
         return items and [machine.read(owner, place, item, node) for place, item in enumerate(items)]
     if isinstance(owner, Mapping):
         return None if owner.rest is not None else [const(key) for key in owner.slots]

@@ -7,15 +7,11 @@ the project. A branch that is decided by known values is taken alone; otherwise 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.check.interpreter.calls import CALLS
-from cudagraph_skill.check.interpreter.expressions import EXPRESSIONS
 from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
-from cudagraph_skill.check.interpreter.items import known_items
 from cudagraph_skill.check.interpreter.memory import Memory
 from cudagraph_skill.check.interpreter.reports import only_guard
-from cudagraph_skill.check.interpreter.statements import STATEMENTS
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Function,
@@ -40,12 +36,21 @@ if TYPE_CHECKING:
 _LOADING = 50_000  # steps that the top level of one module may take
 
 
+class Language(NamedTuple):
+    """The functions that follow each kind of statement, of expression and of called value."""
+
+    statements: dict[type, Callable[[Machine, Any], int]]
+    expressions: dict[type, Callable[[Machine, Any], Value]]
+    calls: dict[type, Callable[..., Value]]
+
+
 class Machine(Memory):
     """Follow statements, expressions and calls; ask the library about what is not the user's."""
 
-    def __init__(self, project: Project, library: Library, budget: int = 200_000) -> None:
+    def __init__(self, project: Project, language: Language, library: Library[Machine], budget: int = 200_000) -> None:
         super().__init__(project.main.path)
         self.project = project
+        self.language = language
         self.library = library
         self.budget = budget
         self.steps = 0
@@ -92,7 +97,7 @@ class Machine(Memory):
         self.steps += 1
         if self.steps > self.budget:
             raise Exhausted(self.inside)
-        run = STATEMENTS.get(type(node))
+        run = self.language.statements.get(type(node))
         return run(self, node) if run else NEXT
 
     def value(self, node: ast.expr | None) -> Value:
@@ -100,12 +105,12 @@ class Machine(Memory):
         if node is None:
             return const(None)
         self.steps += 1
-        evaluate = EXPRESSIONS.get(type(node))
+        evaluate = self.language.expressions.get(type(node))
         return evaluate(self, node) if evaluate else Value()
 
     def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """Return what calling something gives."""
-        run = CALLS.get(type(function))
+        run = self.language.calls.get(type(function))
         if run is not None:
             return run(self, function, args, kwargs, node)
         # Nothing is known of the function: its result depends on all that it gets, and it may read all of that.
@@ -156,7 +161,7 @@ class Machine(Memory):
         for value in values:
             self.use(value)
             if isinstance(value, Sequence):
-                known_items(self, value, node)  # notes that the list is looked into
+                self.known_items(value, node)  # notes that the list is looked into
         self.sink(*values, node=node)
         self.library.on_launch(self)
 

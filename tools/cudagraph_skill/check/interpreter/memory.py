@@ -257,6 +257,18 @@ class Memory(Reports):
         self.read_at.setdefault(slot, []).append(self.site(node))
         return self._changing(slot, value, node)
 
+    def known_items(self, sequence: Sequence, node: ast.AST) -> list[Value] | None:
+        """Return the items of a list, noting that this call looks into it; None where they are not known one by one."""
+        slot = (id(sequence), "items")
+        older = self.inside and slot in self.dirty and sequence.made < self.round and slot not in self.emptied
+        if older and self.changes(slot):
+            self.read_slots[slot] = self.dirty[slot]
+            # The list as a whole is marked like a number that changes; its items are what carries the mark on.
+            marks = self.read(sequence, "items", Host("", sym=0), node).origins
+            if marks and sequence.items is not None:
+                return [item if isinstance(item, Tensor) else item.marked(marks) for item in sequence.items]
+        return sequence.items
+
     def _set_before(self, holder: Holder, slot: Slot, value: Value) -> bool:
         """Tell whether this call has set the slot anew, from nothing that it held, before reading it."""
         if slot not in self.set_inside or isinstance(holder, Sequence):

@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.attributes import bind_member
-from cudagraph_skill.check.interpreter.items import item_at, items_of, known_items, sample_item, set_item
+from cudagraph_skill.check.interpreter.items import item_at, items_of, sample_item, set_item
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Host,
@@ -148,7 +148,7 @@ def _of_sequences(machine: Machine, kind: type, left: Value, right: Value, node:
 
 
 def _concatenated(machine: Machine, left: Sequence, right: Sequence, node: ast.AST) -> Sequence:
-    before, after = known_items(machine, left, node), known_items(machine, right, node)
+    before, after = machine.known_items(left, node), machine.known_items(right, node)
     if before is not None and after is not None:
         return Sequence(left.kind, [*before, *after], machine.round)
     return Sequence(left.kind, None, machine.round, joined([*left.each(), *right.each()], machine.round))

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Object, Sequence, Tensor, Value, fresh
+from cudagraph_skill.check.interpreter.values import Object, Tensor, Value, fresh
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable
-
-    from cudagraph_skill.check.interpreter.machine import Machine
-
-Args = list[Value]
-Kwargs = dict[str, Value]
 
 
 class State:
@@ -35,9 +30,10 @@ class State:
         self.warm: set[str] = set()  # libraries that ran outside a capture
         self.cold: set[str] = set()  # libraries that this capture uses
         self.script = False  # the region stands in a script that does its own warm-up
-        self.keeping: Callable[[Machine, Sequence, Value, ast.AST], None] | None = None
-        self.setting: Callable[[Machine, Value, str, Value, ast.AST], None] | None = None
-        self.calling: Callable[[Machine, Value, str, Args, Kwargs, ast.AST], None] | None = None
+        # What the reader of captures is told, each with the machine in front
+        self.keeping: Callable[..., None] | None = None  # a list, its new item, the node
+        self.setting: Callable[..., None] | None = None  # an owner, an attribute, its new value, the node
+        self.calling: Callable[..., None] | None = None  # an object, a method, its arguments, the node
         self.sparse_layers: list[Object] = []
         self.downloads: set[int] = set()  # CPU memory that the capture copies into
         self.inflight: set[int] = set()  # the same after a replay, until something waits
@@ -79,8 +75,3 @@ class State:
         if memory not in self.grads:
             self.grads[memory] = Tensor(tensor.device, tensor.ndim, "float")
         return self.grads[memory]
-
-    def on_keep(self, machine: Machine, owner: Sequence, new: Value, node: ast.AST) -> None:
-        """Note that a list gets a new item."""
-        if self.keeping is not None:
-            self.keeping(machine, owner, new, node)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.input.modules import Module
 from cudagraph_skill.check.interpreter.attributes import bind_member
-from cudagraph_skill.check.interpreter.items import known_items
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Bound,
@@ -74,7 +73,7 @@ def truth_of(machine: Machine, value: Value, node: ast.AST) -> Truth:
 
 
 def _truth_of_sequence(machine: Machine, value: Sequence, node: ast.AST) -> Truth:
-    items = known_items(machine, value, node)
+    items = machine.known_items(value, node)
     if items is None:
         return None, value.origins
     # A list that grows at every call and was not empty before is not empty in any later call.

@@ -7,7 +7,7 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.attributes import Super, attribute, set_attribute
-from cudagraph_skill.check.interpreter.items import items_of, known_items, picked, sample_item
+from cudagraph_skill.check.interpreter.items import items_of, picked, sample_item
 from cudagraph_skill.check.interpreter.iteration import run_generator
 from cudagraph_skill.check.interpreter.operators import binary
 from cudagraph_skill.check.interpreter.truth import truth_of
@@ -123,7 +123,7 @@ def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
 
 
 def _length_of_sequence(machine: Machine, value: Sequence, node: ast.AST) -> Value:
-    items = known_items(machine, value, node)
+    items = machine.known_items(value, node)
     slot = (id(value), "items")
     if slot in machine.read_slots:
         message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.check.interpreter.items import items_of, key_of, known_items, picked, sample_item
+from cudagraph_skill.check.interpreter.items import items_of, key_of, picked, sample_item
 from cudagraph_skill.check.interpreter.values import (
     External,
     Host,
@@ -152,7 +152,8 @@ def sequence_method(machine: Machine, owner: Sequence, name: str, args: Args, no
 
 def _added(machine: Machine, owner: Sequence, name: str, args: Args, node: ast.AST) -> Value:
     known, new = owner.items, args[-1] if args else Value()
-    machine.torch.on_keep(machine, owner, new, node)
+    if machine.torch.keeping is not None:
+        machine.torch.keeping(machine, owner, new, node)
     if known is None or (owner.made < machine.round and len(known) > 8):
         machine.write_items(owner, None, joined([*owner.each()[-2:], new], machine.round), node)
     elif name == "appendleft" or (name == "insert" and len(args) > 1 and getattr(args[0], "value", None) == 0):
@@ -179,7 +180,7 @@ def _removed(machine: Machine, owner: Sequence, name: str, args: Args, node: ast
             machine.emptied.add((id(owner), "items"))
         machine.write_items(owner, [], None, node)
         return const(None)
-    items = known_items(machine, owner, node)
+    items = machine.known_items(owner, node)
     if items and name in {"pop", "popleft"}:
         place = args[0].value if args and isinstance(args[0], Host) and isinstance(args[0].value, int) else -1
         place = 0 if name == "popleft" else place
