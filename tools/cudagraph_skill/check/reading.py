@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _DEEP = 1500  # calls within each other that reading a file may take, wherever it is called from
 _BUDGET = 20_000  # steps for each function of a file, and for each module on the way, where all functions are read
 _PROGRAM = 200_000  # steps for a file that is run as a program, and for what that does not reach
+_AIMED = 40_000  # steps for each way to a capture that nothing else reached
 _ONE = allocate_lock()  # files are read one at a time in a process
 
 
@@ -87,7 +88,8 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
     opened = reader.project.sources()
     findings = sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id))
     wanted = [item for item in findings if chosen(item.id, options) and not _silenced(item, opened)]
-    report.findings.extend(item for item in wanted if item not in report.findings)
+    known = {(item.path, item.line, item.id) for item in report.findings}  # another way to the same line says no more
+    report.findings.extend(item for item in wanted if (item.path, item.line, item.id) not in known)
     report.regions.extend(item for item in reader.regions if item not in report.regions)
     names_read = ", ".join(dict.fromkeys(item.name for item in reader.regions)) or source.path
     for what, exhausted in ((names_read, reader.exhausted), ("the program", reader.program_exhausted)):
@@ -157,7 +159,16 @@ def may_capture(path: str) -> bool:
 def _captures(text: str) -> bool:
     """Tell whether a file may capture anything: the words that it would need."""
     return any(
-        word in text for word in ("cuda.graph", "CUDAGraph", "make_graphed_callables", "reduce-overhead", "import graph")
+        word in text
+        for word in (
+            "cuda.graph",
+            "CUDAGraph",
+            "make_graphed_callables",
+            "reduce-overhead",
+            "import graph",
+            "CudaGraphModule",
+            "capture_begin",
+        )
     )
 
 
@@ -186,7 +197,7 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
 def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
     """Yield the file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.interpreter.capture_sites import nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.capture_sites import capture_paths, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
@@ -203,6 +214,30 @@ def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Rea
             left -= reader.machine.steps
             exhausted = exhausted or reader.exhausted or reader.program_exhausted
             yield reader
+    for path in capture_paths(tree):
+        for reader in _aimed(source, path, done, notes):
+            done |= reader.done
+            yield reader
+
+
+def _aimed(source: Source, path: list[ast.AST], done: set[int], notes: list[str]) -> Iterator[Reader]:
+    """Yield readers that take flags, counters and early returns to lead to a capture, until one has read it."""
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
+
+    ways: list[Callable[[Reader], None]] = [
+        lambda reader: reader.script(),
+        lambda reader: reader.run_definitions(path[:-1]),
+        lambda reader: reader.run_definitions(path[:-1], bare=True),
+    ]
+    for way in ways:
+        if id(path[-1]) in done:
+            return
+        reader = Reader(Project(source), answers, _AIMED)
+        reader.aim(path)
+        _attempt(reader, lambda: way(reader), f"the capture in line {getattr(path[-1], 'lineno', 0)}", notes)  # noqa: B023 - called here
+        yield reader
 
 
 def _every(source: Source, notes: list[str]) -> Iterator[Reader]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.assignment import assign
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, RETURN
 from cudagraph_skill.check.interpreter.reports import only_guard
+from cudagraph_skill.check.interpreter.values import Host, const
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,3 +69,17 @@ def refills(node: ast.If) -> bool:
     if not targets:
         return False
     return any(ast.unparse(part) in targets for part in ast.walk(node.test) if isinstance(part, (ast.Attribute, ast.Subscript)))
+
+
+def assume(machine: Machine, test: ast.expr, truth: bool) -> None:
+    """Take a condition to hold, or not to, from now on: flags that it asks about get that value."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        assume(machine, test.operand, not truth)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is truth:
+        for operand in test.values:
+            assume(machine, operand, truth)
+    elif isinstance(test, (ast.Name, ast.Attribute)):
+        value = machine.value(test)
+        if isinstance(value, Host) and value.kind in {"bool", "NoneType", ""}:
+            stored = type(test)(**{field: getattr(test, field) for field in test._fields if field != "ctx"}, ctx=ast.Store())
+            assign(machine, ast.copy_location(stored, test), const(truth))

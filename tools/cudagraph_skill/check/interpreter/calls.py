@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
-from cudagraph_skill.check.interpreter.frames import NEXT, Frame
+from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
 from cudagraph_skill.check.interpreter.identity import fingerprint, outline
 from cudagraph_skill.check.interpreter.values import (
     Bound,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.machine import Machine
 
 _DEPTH = 36  # calls within each other: a deep model has about ten, and the check's own stack is not endless
+_ASIDE = 2_000  # steps of a function that does not lead to the capture that is looked for
 _SAME = 2  # calls of one function within itself
 
 
@@ -97,7 +98,7 @@ def _follow(
     try:
         if isinstance(function.node, ast.Lambda):
             return machine.value(function.node.body)
-        status = machine.block(function.node.body)
+        status = _run_body(machine, function.node.body, function.node)
         if machine.leaving is not None:
             machine.leaving(frame)
     finally:
@@ -106,6 +107,23 @@ def _follow(
     # A body that may run to its end may return None.
     results = [*frame.returned, const(None)] if status == NEXT else frame.returned
     return joined(results, machine.round) or Value()
+
+
+def _run_body(machine: Machine, body: list[ast.stmt], node: ast.AST) -> int:
+    """Run the body of a function; on the way to a capture that is looked for, of others only the beginning."""
+    if machine.goal is None or machine.inside or machine.goal.reached or machine.goal.leads([node]):
+        return machine.block(body)
+    budget, depth = machine.budget, len(machine.frames)
+    machine.budget = min(budget, machine.steps + _ASIDE)
+    try:
+        return machine.block(body)
+    except Exhausted:
+        if machine.steps > budget:
+            raise
+        del machine.frames[depth:]
+        return NEXT
+    finally:
+        machine.budget = budget
 
 
 def _recurs(machine: Machine, function: Function, given: list[Value], node: ast.AST | None) -> bool:

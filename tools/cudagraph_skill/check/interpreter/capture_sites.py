@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.frames import Frame
 
+_WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
 _BUILDERS = 6  # functions that are run because they may make an object; the nearest first
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,8 +32,86 @@ def capture_paths(tree: ast.Module) -> list[Path]:
 def _captures(node: ast.AST) -> bool:
     # By its name alone, however torch was imported: the interpreter finds out what it is.
     if isinstance(node, (ast.With, ast.AsyncWith)):
-        return any(_calls(item.context_expr, "graph") for item in node.items)
-    return _calls(node, "make_graphed_callables")
+        return any(calls_graph(item.context_expr) for item in node.items)
+    return any(_calls(node, name) for name in _WRAPPERS) or (isinstance(node, ast.Expr) and begins(node))
+
+
+def calls_graph(node: ast.expr) -> bool:
+    """Return whether an expression calls something that is named `graph`."""
+    return _calls(node, "graph")
+
+
+def names_torch(tree: ast.Module, node: ast.AST) -> bool:
+    """Return whether a statement or call that may capture is one of torch's by its spelling, whatever its values are."""
+    if _calls(node, "CudaGraphModule"):
+        sources = [statement.module or "" for statement in ast.walk(tree) if isinstance(statement, ast.ImportFrom)]
+        return any(source.startswith("tensordict") for source in sources)
+    if not isinstance(node, (ast.With, ast.AsyncWith)):
+        return True
+    names = {
+        alias.asname or alias.name
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("torch.cuda")
+        for alias in statement.names
+        if alias.name == "graph"
+    }
+    return any(_is_cuda_graph(item.context_expr, names) for item in node.items)
+
+
+def _is_cuda_graph(node: ast.expr, names: set[str]) -> bool:
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr == "graph" and ast.unparse(function.value).endswith("cuda")
+    return isinstance(function, ast.Name) and function.id in names
+
+
+def begins(node: ast.AST) -> bool:
+    """Return whether a node calls `capture_begin`, itself or in a part of it."""
+    return _calls_inside(node, "capture_begin")
+
+
+class Span(NamedTuple):
+    """The statements between `capture_begin` and `capture_end`; `begins` are those that begin it, one for each branch.
+
+    `length` is the number of statements behind them in the same block that it ends with.
+    """
+
+    begins: list[ast.Expr]
+    captured: list[ast.stmt]
+    length: int
+
+
+@lru_cache(maxsize=400)
+def spans(tree: ast.Module) -> dict[int, Span]:
+    """Return what stands between `capture_begin` and `capture_end`, by the id of the statement that begins it."""
+    found: dict[int, Span] = {}
+    blocks = [
+        block
+        for node in ast.walk(tree)
+        for name in ("body", "orelse", "finalbody")
+        if isinstance(block := getattr(node, name, None), list)
+    ]
+    for block in blocks:
+        for place, statement in enumerate(block):
+            first = (
+                [part for part in ast.walk(statement) if isinstance(part, ast.Expr) and begins(part)]
+                if isinstance(statement, (ast.Expr, ast.If))
+                else []
+            )
+            span = _ended(block[place + 1 :]) if first else None
+            if span is not None:
+                found[id(statement)] = Span(first, *span)
+    return found
+
+
+def _ended(statements: list[ast.stmt]) -> tuple[list[ast.stmt], int] | None:
+    """Return the statements in front of a `capture_end`, which may stand in the `finally` around them; None if there is none."""
+    for place, statement in enumerate(statements):
+        if isinstance(statement, ast.Try) and any(_calls_inside(last, "capture_end") for last in statement.finalbody):
+            return [*statements[:place], *statement.body], place + 1
+        if isinstance(statement, (ast.Expr, ast.If)) and _calls_inside(statement, "capture_end"):
+            return statements[:place], place + 1
+    return None
 
 
 def roots(tree: ast.Module, done: set[int]) -> list[Path]:

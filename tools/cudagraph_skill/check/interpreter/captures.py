@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.findings import Region
-from cudagraph_skill.check.interpreter.capture_sites import Definition, is_reduce_overhead, loops_with_replay, replays
+from cudagraph_skill.check.interpreter.capture_sites import (
+    Definition,
+    Path,
+    is_reduce_overhead,
+    loops_with_replay,
+    replays,
+    spans,
+)
 from cudagraph_skill.check.interpreter.entry_points import Arguments, EntryPoints
-from cudagraph_skill.check.interpreter.frames import Exhausted
+from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted
+from cudagraph_skill.check.interpreter.goals import Goal
+from cudagraph_skill.check.interpreter.iteration import run_generator
 from cudagraph_skill.check.interpreter.language import PYTHON
 from cudagraph_skill.check.interpreter.machine import Machine
 from cudagraph_skill.check.interpreter.replays import Replays
@@ -18,6 +27,7 @@ from cudagraph_skill.check.interpreter.values import (
     Function,
     Holder,
     Host,
+    Instance,
     Object,
     Scope,
     Sequence,
@@ -175,6 +185,46 @@ class Reader:
             guesses.pop("self", None)
             self._report_pools(instance, self.machine.call(Bound(instance, member[1]), [], guesses, node))
 
+    def _note_read(self, site: ast.AST) -> None:
+        """Note that a capture was read; where branches begin it differently, all of them are."""
+        begun = [span.begins for span in spans(self.machine.frame.module.tree).values() if site in span.begins]
+        self.done |= {id(node) for node in (site, *(begin for begins in begun for begin in begins))}
+        goal = self.machine.goal
+        if goal is not None and id(goal.node) in self.done:
+            goal.reached = True
+
+    # A capture that the program does not reach ------------------------------------------------------------------------
+
+    def aim(self, path: Path) -> None:
+        """Take conditions to lead to a capture from now on."""
+        self.machine.goal = Goal(self.project.main.tree, path)
+
+    def run_definitions(self, definitions: Path, *, bare: bool = False) -> None:
+        """Run the module, then the definitions around a capture, each with guessed arguments; `bare` objects are not initialized."""
+        self.script()
+        self._guarded(lambda: self._run_definitions(definitions, bare=bare), program=True)
+
+    def _run_definitions(self, definitions: Path, *, bare: bool) -> None:
+        for place, node in enumerate(definitions):
+            goal = self.machine.goal
+            if not isinstance(node, Definition) or (goal is not None and goal.reached):
+                continue
+            owner = definitions[place - 1] if place else None
+            self.entry_points.enter_module()
+            if place == 1 and isinstance(owner, ast.ClassDef) and not bare:
+                self._run_method(owner, node)
+            elif node in self.machine.created:
+                self._run_function(self.machine.created[node][-1], node)
+            self.machine.frames.clear()
+
+    def _run_function(self, function: Function, node: Definition) -> None:
+        guesses = self.entry_points.guesses(node, function)
+        if function.owner is not None and "staticmethod" not in function.marks and node.args.args:
+            guesses[node.args.args[0].arg] = Instance(function.owner, 0)
+        result = self.machine.call(function, [], guesses, node)
+        if isinstance(result, Object) and result.name in {"generator", "contextmanager"}:
+            run_generator(self.machine, result, lambda _: NEXT)
+
     def _report_pools(self, *results: Value) -> None:
         self.replays.report_pools(self.replays.alive(*results))
 
@@ -185,7 +235,7 @@ class Reader:
         self._report_pools()
         # The same statement again: in a loop, or in a helper that is called again.
         repeated = id(statement) in self.done
-        self.done.add(id(statement))
+        self._note_read(statement)
         path, line, _ = machine.site(statement)
         self._add_region(Region(path, line, machine.frame.function, "torch.cuda.graph"))
         self._report_repeated(node, statement, repeated=repeated)
@@ -260,8 +310,8 @@ class Reader:
     ) -> None:
         if machine.inside:
             return
-        if name == "make_graphed_callables":
-            self._graphed(owner, args, kwargs, node)
+        if name in {"make_graphed_callables", "CudaGraphModule"}:
+            self._graphed(name, owner, args, kwargs, node)
         elif name == "compile":
             mode = kwargs.get("mode")  # torch takes it by keyword only
             if isinstance(mode, Host) and mode.value == "reduce-overhead":
@@ -269,14 +319,18 @@ class Reader:
         else:
             self.replays.on_call(owner, name, args, kwargs, node)
 
-    def _graphed(self, given: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> None:
-        """Read `make_graphed_callables(callables, sample_args)`: each callable is captured with its samples."""
-        self.done.add(id(node))
+    def _graphed(self, how: str, given: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> None:
+        """Read `make_graphed_callables(callables, sample_args)`, or CudaGraphModule: each callable is captured with its samples."""
+        self._note_read(node)
         path, line, _ = self.machine.site(node)
-        self._add_region(Region(path, line, self.machine.frame.function, "make_graphed_callables"))
+        self._add_region(Region(path, line, self.machine.frame.function, how))
         samples = args[1] if len(args) > 1 else kwargs.get("sample_args", Value())
         if not isinstance(given, Sequence):
-            self._graph_one(given, _inputs(samples), node)
+            guessed = type(samples) is Value and isinstance(given, Function)
+            inputs = self.entry_points.guessed_inputs(given) if guessed else _inputs(samples)
+            if how == "CudaGraphModule":  # its first calls are eager
+                self.machine.call(given, inputs, {}, node)
+            self._graph_one(given, inputs, node)
             return
         known = samples.items if isinstance(samples, Sequence) and samples.items is not None else []
         for place, function in enumerate(given.each()):

@@ -78,6 +78,10 @@ class EntryPoints:
                 guessed[argument.arg] = guess(argument, node)
         return guessed
 
+    def guessed_inputs(self, function: Value) -> list[Value]:
+        """Return arguments of a callable for which no samples are known."""
+        return _guessed(function.node)[0] if isinstance(function, Function) else [Tensor()]
+
     # The callable -----------------------------------------------------------------------------------------------------
 
     def entry(self, path: list[ast.AST]) -> tuple[Value | None, ast.AST | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.check.interpreter.capture_sites import Span, begins, spans
 from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
 from cudagraph_skill.check.interpreter.memory import Memory
 from cudagraph_skill.check.interpreter.reports import only_guard
@@ -17,6 +18,7 @@ from cudagraph_skill.check.interpreter.values import (
     Function,
     Instance,
     Mapping,
+    Object,
     Origins,
     Sequence,
     Tensor,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cudagraph_skill.check.input.modules import Module, Project
+    from cudagraph_skill.check.interpreter.goals import Goal
     from cudagraph_skill.check.interpreter.library import Library
 
 _LOADING = 50_000  # steps that the top level of one module may take
@@ -59,6 +62,7 @@ class Machine(Memory):
         self.hurried = False  # a loop was left because it took long, before it had nothing new to show
         self.outline = False  # the top level of a module of the project is read, not that of the file itself
         self.varying: tuple[ast.AST, frozenset[str]] | None = None  # arguments of the captured function that differ each time
+        self.goal: Goal | None = None  # the capture that conditions are taken to lead to
         # What the program has made, for who looks for a function's closure, its objects and its arguments
         self.created: dict[ast.AST, list[Function]] = {}
         self.instances: dict[ast.AST, list[Instance]] = {}
@@ -71,15 +75,40 @@ class Machine(Memory):
 
     def block(self, statements: list[ast.stmt]) -> int:
         """Run statements until one leaves the block; return how it leaves."""
+        between = spans(self.frame.module.tree)
+        skipped = 0  # statements that ran as part of a capture
         for place, statement in enumerate(statements):
+            if skipped:
+                skipped -= 1
+                continue
             self.left = NONE
+            mark = len(self.journal)
             status = self.statement(statement)
-            if status != NEXT:
-                rest = statements[place + 1 :]
-                if only_guard(self.left) and rest and isinstance(statement, ast.If):
-                    self._look_behind_guard(self.left, statement, rest)
-                return status
+            if status == NEXT and id(statement) in between and not self.inside:
+                status, skipped = self._capture(between[id(statement)]), between[id(statement)].length
+            if status == NEXT:
+                continue
+            rest = statements[place + 1 :]
+            if self.goal is not None and self.goal.leads(rest):
+                self._stay(statement, mark)
+                continue
+            if only_guard(self.left) and rest and isinstance(statement, ast.If):
+                self._look_behind_guard(self.left, statement, rest)
+            return status
         return NEXT
+
+    def _stay(self, statement: ast.stmt, mark: int) -> None:
+        """Go on behind a statement that left the block: the capture that is looked for stands there, so it does not leave then."""
+        if isinstance(statement, ast.If):
+            self.undo(mark)
+
+    def _capture(self, span: Span) -> int:
+        """Run what stands between `capture_begin` and `capture_end` as the body of a `with torch.cuda.graph`."""
+        call = next(node for node in ast.walk(span.begins[0]) if isinstance(node, ast.Call) and begins(node))
+        graph = self.value(call.func.value) if isinstance(call.func, ast.Attribute) else Value()
+        given = {keyword.arg: self.value(keyword.value) for keyword in call.keywords if keyword.arg}
+        context = Object("torch.cuda.graph", [graph], given, self.round)
+        return self.library.enter(self, context, call, lambda _: self.block(span.captured), span.begins[0])
 
     def _look_behind_guard(self, origins: Origins, statement: ast.If, rest: list[ast.stmt]) -> None:
         """Look at what a guard for captures leaves out: GPU work there is missing from the graph."""

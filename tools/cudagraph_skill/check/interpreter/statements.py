@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.assignment import assign, bind
 from cudagraph_skill.check.interpreter.attributes import bind_member
-from cudagraph_skill.check.interpreter.branches import decide, refills
+from cudagraph_skill.check.interpreter.branches import assume, decide, refills
+from cudagraph_skill.check.interpreter.capture_sites import calls_graph
 from cudagraph_skill.check.interpreter.definitions import define, define_class, import_modules, import_names
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RAISE, RETURN
 from cudagraph_skill.check.interpreter.identity import outline
@@ -75,6 +76,10 @@ def _augmented(machine: Machine, node: ast.AugAssign) -> int:
 
 def _if(machine: Machine, node: ast.If) -> int:
     truth, origins = holds(machine, node.test)
+    wanted = machine.goal.way(node) if machine.goal is not None and not machine.inside else None
+    if wanted is not None and truth is (not wanted):
+        assume(machine, node.test, wanted)
+        return machine.block(node.body if wanted else node.orelse)
     # A cache that earlier calls have filled: the capture does not fill it again.
     if truth is None and not origins and machine.inside and machine.round > 1 and refills(node):
         return machine.block(node.orelse)
@@ -91,6 +96,8 @@ def _if(machine: Machine, node: ast.If) -> int:
 def _while(machine: Machine, node: ast.While) -> int:
     for turn in range(TURNS):
         truth, origins = holds(machine, node.test)
+        if truth is False and not turn and _leads(machine, node.body):
+            truth = None
         if truth is False and not origins:
             return machine.block(node.orelse)
         if truth is False:
@@ -121,6 +128,8 @@ def _for(machine: Machine, node: ast.For | ast.AsyncFor) -> int:
         return BREAK if status == NEXT and same and _is_enough(machine, written, mark, before) else status
 
     broke = iterate(machine, source, node.iter, turn)
+    if _leads(machine, node.body):  # there were no items, or too few
+        turn(Value())
     # Where the number of turns is not known, the loop may as well end without leaving.
     if status == RETURN or (broke and status == RAISE):
         return status if broke else NEXT
@@ -158,6 +167,9 @@ def _try(machine: Machine, node: ast.Try) -> int:
             status = machine.block(handler.body)
     elif status == NEXT:
         status = machine.block(node.orelse)
+    for handler in node.handlers:
+        if _leads(machine, handler.body):
+            status = machine.block(handler.body)
     # A `return` in `finally` goes before that of the body.
     final = machine.block(node.finalbody)
     return final if final != NEXT else status
@@ -182,6 +194,8 @@ def _enter(machine: Machine, node: ast.With | ast.AsyncWith, place: int) -> int:
         return machine.block(node.body)
     item = node.items[place]
     context = machine.value(item.context_expr)
+    if _leads(machine, [node]) and calls_graph(item.context_expr) and not isinstance(context, (Object, Instance)):
+        context = Object("torch.cuda.graph", [], {}, machine.round)  # what it is was not found out
 
     def body(value: Value) -> int:
         if item.optional_vars is not None:
@@ -189,6 +203,11 @@ def _enter(machine: Machine, node: ast.With | ast.AsyncWith, place: int) -> int:
         return _enter(machine, node, place + 1)
 
     return enter(machine, context, item.context_expr, body, node)
+
+
+def _leads(machine: Machine, body: list[ast.stmt]) -> bool:
+    """Tell whether a block leads to the capture that is looked for."""
+    return machine.goal is not None and not machine.inside and machine.goal.leads(body)
 
 
 def _return(machine: Machine, node: ast.Return) -> int:

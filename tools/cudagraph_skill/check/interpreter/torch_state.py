@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Object, Tensor, Value, fresh
+from cudagraph_skill.check.interpreter.values import Object, Partial, Tensor, Value, fresh
 
 if TYPE_CHECKING:
     import ast
@@ -52,6 +52,7 @@ class State:
         self.ddp_calls = 0  # in which DDP may still change
         self.mode_at: dict[int, tuple[str, int, int]] = {}
         self.graphed_called = False
+        self.graph_modules: dict[int, tuple[Partial, ast.AST]] = {}  # those that were not called yet, and where they are made
         self.trained: set[int] = set()  # memory of parameters that layers used and that are not frozen
         self.rebound: dict[int, tuple[Tensor, frozenset[int], list[ast.AST]]] = {}  # tensors whose .data this round replaces
         self.rebound_at: dict[int, tuple[str, int, int]] = {}

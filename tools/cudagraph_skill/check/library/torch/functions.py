@@ -21,7 +21,7 @@ from cudagraph_skill.check.interpreter.values import (
 from cudagraph_skill.check.library import python
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.parameters import spelled
-from cudagraph_skill.check.library.torch import factories, objects, ops, random, results, state, tensors, transfer
+from cudagraph_skill.check.library.torch import factories, graphs, objects, ops, random, results, state, tensors, transfer
 from cudagraph_skill.check.library.torch.attributes import attribute, named
 from cudagraph_skill.check.library.torch.devices import where_of
 from cudagraph_skill.check.library.torch.elementwise import elementwise
@@ -66,6 +66,8 @@ _OTHER_METHODS = {
 def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return what a function of a library returns."""
     args, kwargs = spelled(name, args, kwargs)
+    if name in graphs.MODULES:
+        return graphs.graph_module(machine, args, kwargs, node)
     if not name.startswith(("torch.", "torchvision.", "transformer_engine.")) or name == "torch.save":
         return python.call(machine, name, args, kwargs, node)
     if name.startswith("torch.Tensor."):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Object, Partial, Sequence, Value, const, quoted, tensors_in
+from cudagraph_skill.check.interpreter.values import Object, Partial, Sequence, Tensor, Value, const, quoted, tensors_in
 from cudagraph_skill.check.library.binding import bind
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+# Classes of tensordict that capture a callable
+MODULES = {"tensordict.nn.CudaGraphModule", "tensordict.nn.cudagraphs.CudaGraphModule", "tensordict.CudaGraphModule"}
 
 
 def flush(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -55,6 +58,30 @@ def graph_callables(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST)
         items: Args | None = None if given.items is None else [Partial(item, [], {}, "graphed") for item in given.items]
         return Sequence("tuple", items, machine.round, given.rest)
     return Partial(given, [], {}, "graphed")
+
+
+def graph_module(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return tensordict's CudaGraphModule of a callable: it warms up and captures when it is called."""
+    function = bind("module", args, kwargs).first() or Value()
+    if machine.inside:
+        return Value()
+    if machine.goal is not None and node is machine.goal.node and machine.torch.calling is not None:
+        machine.torch.calling(machine, function, "CudaGraphModule", [function], {}, node)
+    made = Partial(function, [], {}, "graph_module")
+    machine.torch.graph_modules[id(made)] = (made, node)
+    return made
+
+
+def call_graph_module(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Capture at the first call; return copies of the outputs, as tensordict does."""
+    if machine.inside:
+        machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
+        return Tensor()
+    made = machine.torch.graph_modules.pop(id(partial), None)
+    if made is not None and machine.torch.calling is not None:
+        samples = Sequence("tuple", args, machine.round)
+        machine.torch.calling(machine, partial.function, "CudaGraphModule", [partial.function, samples], {}, made[1])
+    return machine.call(partial.function, args, kwargs, node)
 
 
 def is_capturing(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:

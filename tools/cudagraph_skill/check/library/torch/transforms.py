@@ -62,6 +62,8 @@ def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs,
             return graphs.call_graphed(machine, partial, args, kwargs, node)
         machine.report("CG406", node, f"{quoted(node)} replays a graph inside a capture")
         return Tensor()
+    if partial.how == "graph_module":
+        return graphs.call_graph_module(machine, partial, args, kwargs, node)
     if partial.how == "autocast":
         return autocast.call_under(machine, partial, args, kwargs, node)
     if partial.how == "vmap":
