@@ -35,7 +35,7 @@ CLEAN = "def step(x):\n    return x * 2\n"
 
 
 def _found(source: Source, function: str | None, options: Options) -> Report:
-    report = Report([], [], list(source.notes))
+    report = Report([], [], list(source.notes), [])
     if source.tree is None:
         return report._replace(notes=[source.problem])
     if function and function not in names(source.tree):

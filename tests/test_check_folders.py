@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill.check import Options, check_paths, check_text, parallel, paths
+from cudagraph_skill.check.findings import Unread
 from cudagraph_skill.check.interpreter import statements
 from cudagraph_skill.errors import SkillError
 
@@ -57,7 +58,7 @@ def test_a_worker_that_dies_costs_one_file(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(parallel, "cores", lambda: 2)
     report = check_paths([str(folder)], Options())
     assert len(report.findings) == 20
-    assert f"{folder}/m07.py: the file could not be read: the process that read it ended with 7" in report.notes
+    assert report.unread == [Unread(f"{folder}/m07.py", 1, "the file", "the process that read it ended with 7")]
 
 
 @pytest.mark.parametrize("start", ["raise SystemExit(1)", "print('no worker')", ""])
@@ -92,10 +93,10 @@ def test_a_mistake_of_ours_costs_one_function(error: Exception, monkeypatch: pyt
     text = f"{STEP}def worse(x: torch.Tensor):\n    del x\n{STEP.replace('step', 'last')}"
     report = check_text(text, "train.py", None, EVERY)
     assert [finding.line for finding in report.findings] == [3, 8]
-    (note,) = report.notes
-    assert note.startswith("train.py: worse ")
-    assert note.isprintable()
-    assert len(note) < 300
+    (part,) = report.unread
+    assert (part.path, part.name) == ("train.py", "worse")
+    assert part.reason.isprintable()
+    assert len(part.reason) < 300
     assert check_text(text, "train.py", "worse", Options()).regions == [] or isinstance(error, RecursionError)
 
 

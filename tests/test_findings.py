@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill.check import fixes, output
-from cudagraph_skill.check.findings import Edit, Finding, Region, Report
+from cudagraph_skill.check.findings import Edit, Finding, Region, Report, Unread
 from cudagraph_skill.check.input.source import UNREAD, lines_of
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import Steps
@@ -32,6 +32,7 @@ STEP = Region("train.py", 1, "step", "named")
 ITEM = Finding("train.py", 3, 13, "CG201", "`loss.item()` waits for the GPU", ("train.py:9 in outer", "train.py:3 in step"))
 FROZEN = Finding("train.py", 2, 5, "CG101", "`self.t` is a constant in the graph", certain=False)
 KEPT = Finding("train.py", 4, 5, "CG501", "`x.record_stream(s)` keeps memory")
+LONG = Unread("train.py", 20, "Runner.capture", "it is too long")
 SOURCE = "def step(x):\n    self.t += 1\n    scale = \tloss.item()\n    x.record_stream(s)\n"
 READER = output.Reader(STEPS, lambda _: (SOURCE.split("\n"), []))
 
@@ -41,8 +42,10 @@ def _own_table(sample: Path) -> None:
     assert sample.is_file()
 
 
-def _report(*findings: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple[str, ...] = ()) -> Report:
-    return Report(list(findings), list(regions), list(notes))
+def _report(
+    *findings: Finding, regions: tuple[Region, ...] = (STEP,), notes: tuple[str, ...] = (), unread: tuple[Unread, ...] = ()
+) -> Report:
+    return Report(list(findings), list(regions), list(notes), list(unread))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,28 @@ def _report(*findings: Finding, regions: tuple[Region, ...] = (STEP,), notes: tu
             f"nothing was checked: 1 file {UNREAD}",
             "correct the syntax, then check again",
         ),
+        (
+            _report(KEPT, unread=(LONG, LONG._replace(line=30))),
+            "partial",
+            4,
+            "captured code was not read to its end: train.py:20 (Runner.capture) and 1 other place; nothing was found in step",
+            "skill check --run train.py",
+        ),
+        (
+            _report(regions=(), unread=(LONG,)),
+            "partial",
+            4,
+            "captured code was not read to its end: train.py:20 (Runner.capture)",
+            "skill check --run train.py",
+        ),
+        (
+            _report(FROZEN, unread=(LONG,)),
+            "wrong",
+            1,
+            "step can be captured, but its replay goes silently wrong at 1 line; "
+            "first train.py:2 (`self.t`): keep it in a tensor.",
+            "skill explain CG101",
+        ),
     ],
 )
 def test_a_report_ends_in_one_sentence_and_one_command(
@@ -109,6 +134,18 @@ def test_a_named_file_that_was_not_read_is_no_success() -> None:
     assert output.exit_code(report, {"a.py"}) == 0
     assert output.exit_code(report, {"a.py", "b.py"}) == 2
     assert output.exit_code(_report(ITEM, notes=tuple(report.notes)), {"b.py"}) == 1
+
+
+def test_code_that_was_not_read_is_named_in_every_form() -> None:
+    report = _report(unread=(LONG,))
+    line = "train.py:20: not read: Runner.capture: it is too long"
+    for form in ("full", "concise"):
+        assert line in output.written(report, form, READER).split("\n")
+    assert f"::warning file=train.py,line=20::{line}" in output.written(report, "github", READER).split("\n")
+    data = json.loads(output.written(report, "json", READER))
+    assert data["unread"] == [{"path": "train.py", "line": 20, "name": "Runner.capture", "reason": "it is too long"}]
+    (run,) = json.loads(output.written(report, "sarif", READER))["runs"]
+    assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == line
 
 
 def test_full_shows_line_caret_reason_fix_and_way() -> None:
@@ -146,7 +183,7 @@ def test_json_is_one_line_with_the_documented_keys() -> None:
     text = output.written(_report(ITEM, FROZEN, notes=("a note",)), "json", READER, "--- a")
     assert "\n" not in text
     data = json.loads(text)
-    assert set(data) == {"verdict", "summary", "findings", "regions", "notes", "next", "diff"}
+    assert set(data) == {"verdict", "summary", "findings", "regions", "notes", "unread", "next", "diff"}
     assert set(data["findings"][1]) == {"path", "line", "column", "id", "name", "severity", "message", "fix", "via"}
     assert data["findings"][0]["certain"] is False
     assert data["findings"][1]["via"] == ["train.py:9 in outer", "train.py:3 in step"]

@@ -123,14 +123,24 @@ class Captured(BaseModel):
     how: str
 
 
+class Skipped(BaseModel):
+    """Captured code that was not read, or not to its end, and why."""
+
+    path: str
+    line: int
+    name: str
+    reason: str
+
+
 class Checked(BaseModel):
-    """`verdict` is fails, wrong, clean, nothing (no captured code found) or unread (not Python)."""
+    """`verdict` is fails, wrong, partial (see `unread`), clean, nothing (no captured code found) or unread (not Python)."""
 
     verdict: str
     summary: str
     findings: list[Spot]
     regions: list[Captured]
     notes: list[str]
+    unread: list[Skipped]
     next: str
 
 

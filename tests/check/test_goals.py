@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from cudagraph_skill.check import Options, check_text
 
 CAPTURE = """
@@ -15,7 +14,14 @@ CAPTURE = """
 PROGRAMS = {
     "flag with a default": "def run(x, use_graph=False):\n    if not use_graph:\n        return x * 2\n" + CAPTURE,
     "flag of a caller": f"def run(x, cg):\n    if not cg:\n        return None\n{CAPTURE}\nrun(torch.ones(2).cuda(), False)\n",
-    "environment": f"import os\nON = os.environ.get('GRAPHS', '0') == '1'\ndef run(x):\n    if not ON:\n        return None\n{CAPTURE}\n",
+    "environment": f"""
+import os
+ON = os.environ.get('GRAPHS', '0') == '1'
+def run(x):
+    if not ON:
+        return None
+{CAPTURE}
+""",
     "counter": """
 class Runner:
     def __init__(self):

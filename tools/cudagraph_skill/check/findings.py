@@ -47,9 +47,19 @@ class Region(NamedTuple):
     how: str
 
 
+class Unread(NamedTuple):
+    """Captured code that was not read, or not to its end: where it begins, what it is, and the reason as a clause."""
+
+    path: str
+    line: int
+    name: str
+    reason: str
+
+
 class Report(NamedTuple):
-    """What reading the source found; `notes` say what was not read, and why."""
+    """What reading the source found; `notes` say which files were not read, and why, `unread` the same of captured code."""
 
     findings: list[Finding]
     regions: list[Region]
     notes: list[str]
+    unread: list[Unread]

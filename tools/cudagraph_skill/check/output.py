@@ -14,7 +14,7 @@ from cudagraph_skill.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cudagraph_skill.check.findings import Finding, Report
+    from cudagraph_skill.check.findings import Finding, Report, Unread
     from cudagraph_skill.text import Steps
 
     Lines = Callable[[str], tuple[list[str], list[tuple[int, int]]]]  # of a path: its lines, and the cells they stand in
@@ -30,22 +30,32 @@ _UNCERTAIN = " (likely; only a run can tell)"
 
 
 def verdict(report: Report) -> str:
-    """Return `fails` (at capture), `wrong` (at replay), `clean`, `nothing` (is captured) or `unread`."""
+    """Return `fails` (at capture), `wrong` (at replay), `partial` (captured code was not read), `clean`, `nothing` or `unread`.
+
+    `nothing` is captured in what was read; `unread` is no Python.
+    """
     worst = min((SEVERITIES.index(hazard(finding.id).severity) for finding in report.findings), default=2)
     if worst < 2:
         return "fails" if worst == 0 else "wrong"
+    if report.unread:
+        return "partial"
     if report.regions or report.findings:
         return "clean"
     return "unread" if any(UNREAD in note for note in report.notes) else "nothing"
 
 
 def exit_code(report: Report, named: Collection[str] = ()) -> int:
-    """Return 0 if nothing needs a change, 1 if something does, 2 if a file that the user `named` was not read."""
+    """Return 0 if nothing needs a change, 1 if something does, 2 if a file that the user `named` was not read.
+
+    4 if captured code was not read, or not to its end, and nothing was found in the rest.
+    """
     kind = verdict(report)
     if kind in ("fails", "wrong"):
         return 1
     unread = [note for note in report.notes if UNREAD in note]
-    return 2 if kind == "unread" or any(note.partition(":")[0] in named for note in unread) else 0
+    if kind == "unread" or any(note.partition(":")[0] in named for note in unread):
+        return 2
+    return 4 if kind == "partial" else 0
 
 
 def _known(finding: Finding) -> Hazard:
@@ -73,17 +83,28 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
         return json.dumps({**data(report, reader), **({"diff": diff} if diff else {})}, ensure_ascii=False)
     if form == "sarif":
         return json.dumps(
-            sarif(ordered(report), report.notes, verdict(report) != "unread", reader), ensure_ascii=False, indent=1
+            sarif(ordered(report), [*report.notes, *map(not_read, report.unread)], verdict(report) != "unread", reader),
+            ensure_ascii=False,
+            indent=1,
         )
     findings = ordered(report)
+    unread = [f"{not_read(part)}" for part in report.unread]
     end = [one_line(f"{summary(report, lines)}"), *_fixable(report, reader), f"next: {next_step(report, steps)}"]
     if form == "github":
-        return "\n".join([*(annotation(finding, reader) for finding in findings), *end])
+        warnings = [
+            f"::warning file={_escaped(part.path, ':,')},line={part.line}::{_escaped(not_read(part))}" for part in report.unread
+        ]
+        return "\n".join([*(annotation(finding, reader) for finding in findings), *warnings, *end])
     if form == "concise":
-        return "\n".join([*(head(finding, reader) for finding in findings), *end])
+        return "\n".join([*(head(finding, reader) for finding in findings), *unread, *end])
     first = {finding.id: finding for finding in reversed(findings)}
     parts = [full(finding, first[finding.id] is finding, reader) for finding in findings]
-    return "\n\n".join([*parts, "\n".join(end)])
+    return "\n\n".join([*parts, *["\n".join(unread)] * bool(unread), "\n".join(end)])
+
+
+def not_read(part: Unread) -> str:
+    """Return one line about captured code that was not read."""
+    return one_line(f"{part.path}:{part.line}: not read: {part.name}: {part.reason}")
 
 
 def _fixable(report: Report, reader: Reader) -> list[str]:
@@ -106,6 +127,8 @@ def summary(report: Report, lines: Lines) -> str:
     fails, wrong, costs = (_places(report, severity) for severity in SEVERITIES)
     if kind == "unread":
         return f"nothing was checked: {_count(sum(UNREAD in note for note in report.notes), 'file')} {UNREAD}"
+    if kind == "partial":
+        return _partial(report, subject)
     if kind == "nothing":
         return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all"
     if kind == "clean":
@@ -121,6 +144,13 @@ def summary(report: Report, lines: Lines) -> str:
     also = f", {wrong} {'go' if wrong > 1 else 'goes'} silently wrong" if wrong else ""
     stand = "they stand" if many else "it stands"
     return f"{subject} cannot be graphed as {stand}: {_count(fails, 'line')} fail{'s' * (fails == 1)} at capture{also}{first}"
+
+
+def _partial(report: Report, subject: str) -> str:
+    first, *others = report.unread
+    more = f" and {_count(len(others), 'other place')}" if others else ""
+    rest = f"; nothing was found in {subject}" if subject and subject != first.name else ""
+    return f"captured code was not read to its end: {first.path}:{first.line} ({first.name}){more}{rest}"
 
 
 def statistics(report: Report) -> str:
@@ -142,6 +172,8 @@ def next_step(report: Report, steps: Steps) -> str:
         return steps.read(COMPARE)
     if kind == "unread":
         return "correct the syntax, then check again"
+    if kind == "partial":
+        return steps.check(f"--run {report.unread[0].path}")
     return steps.check("FILE:FUNCTION")
 
 
@@ -155,6 +187,7 @@ def data(report: Report, reader: Reader) -> dict[str, Any]:
             {"path": region.path, "line": region.line, "name": region.name, "how": region.how} for region in report.regions
         ],
         "notes": list(report.notes),
+        "unread": [part._asdict() for part in report.unread],
         "next": next_step(report, reader.steps),
     }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
-from cudagraph_skill.check.findings import Report
+from cudagraph_skill.check.findings import Report, Unread
 from cudagraph_skill.check.input.targets import Target
 from cudagraph_skill.check.reading import read_target
 from cudagraph_skill.errors import SkillError
@@ -136,7 +136,7 @@ def _asked(worker: subprocess.Popen[bytes], target: Target, options: Options) ->
 
 def _died(target: Target, status: int) -> Report:
     how = f"signal {-status} ended the process that read it" if status < 0 else f"the process that read it ended with {status}"
-    return Report([], [], [f"{target.path}: {target.function or 'the file'} could not be read: {how}"])
+    return Report([], [], [], [Unread(target.path, 1, target.function or "the file", how)])
 
 
 def work() -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.findings import Report
+from cudagraph_skill.check.findings import Report, Unread
 from cudagraph_skill.check.input.settings import Options, chosen
 from cudagraph_skill.check.input.source import Source, allowed, read_source
 from cudagraph_skill.check.input.targets import Target, no_function
@@ -49,38 +49,69 @@ def read_target(target: Target, options: Options) -> Report | SkillError:
     except SkillError as error:
         return error
     except Exception as error:  # noqa: BLE001 - a mistake of ours in one file must not cost the others
-        return Report([], [], [_unreadable(target.path, target.function or "the file", error)])
+        return Report([], [], [], [_failed(target.path, target.function or "the file", error)])
 
 
 def joined(parts: Iterable[Report | SkillError]) -> Report:
     """Return one report of many, each finding and region once."""
     findings: dict[Finding, None] = {}
-    whole = Report([], [], [])
+    whole = Report([], [], [], [])
     for part in parts:
         if isinstance(part, SkillError):
             raise part
         findings.update(dict.fromkeys(part.findings))
         whole.regions.extend(part.regions)
         whole.notes.extend(part.notes)
+        whole.unread.extend(part.unread)
     whole.findings.extend(findings)
     return whole
 
 
 def _read(source: Source, function: str | None, options: Options) -> Report:
-    report = Report([], [], list(source.notes))
+    report = Report([], [], list(source.notes), [])
     if source.tree is None:
         report.notes.append(source.problem)
         return report
     if function is None and not options.every and not _captures(source.text):
         return report
+    readers: list[Reader] = []
     try:
-        for reader in _readers(source, function, options, report.notes):
+        for reader in _readers(source, function, options, report.unread):
+            readers.append(reader)
             _add(reader, source, options, report)
     except SkillError:
         raise
     except Exception as error:  # noqa: BLE001 - what the other functions of the file have stays
-        report.notes.append(_unreadable(source.path, function or "the file", error))
+        report.unread.append(_failed(source.path, function or "the file", error))
+    cut = list(_cut_short(readers))
+    report.unread.extend(cut)
+    if function is None and not options.every:
+        places = {(part.path, part.line) for part in cut}
+        report.unread.extend(
+            part for part in _not_reached(source, source.tree, readers) if (part.path, part.line) not in places
+        )
     return report
+
+
+def _cut_short(readers: list[Reader]) -> Iterator[Unread]:
+    """Yield captured code that no reader has read to its end."""
+    whole = {(region.path, region.line) for reader in readers for region in reader.whole}
+    cut = {(region.path, region.line): region for reader in readers for region in reader.cut}
+    for place, region in cut.items():
+        if place not in whole:
+            yield Unread(*place, region.name, "it is longer than this check reads; what stands behind that was not looked at")
+
+
+def _not_reached(source: Source, tree: ast.Module, readers: list[Reader]) -> Iterator[Unread]:
+    """Yield captures of the file that no reader has come to."""
+    from cudagraph_skill.check.interpreter.capture_sites import capture_paths, names_torch  # noqa: PLC0415 - not for a file that captures nothing
+
+    done = {node for reader in readers for node in reader.done}
+    for path in capture_paths(tree):
+        if id(path[-1]) not in done and names_torch(tree, path[-1]):
+            name = ".".join(getattr(node, "name", "") for node in path[:-1]) or "<module>"
+            line = getattr(path[-1], "lineno", 1)
+            yield Unread(source.path, line, name, "no call that this check can follow leads to this capture")
 
 
 def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
@@ -91,10 +122,8 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
     known = {(item.path, item.line, item.id) for item in report.findings}  # another way to the same line says no more
     report.findings.extend(item for item in wanted if (item.path, item.line, item.id) not in known)
     report.regions.extend(item for item in reader.regions if item not in report.regions)
-    names_read = ", ".join(dict.fromkeys(item.name for item in reader.regions)) or source.path
-    for what, exhausted in ((names_read, reader.exhausted), ("the program", reader.program_exhausted)):
-        note = f"{source.path}: {what} is larger than the budget of this check; it was read in part"
-        report.notes.extend([note] if exhausted and note not in report.notes else [])
+    note = f"{source.path}: the program is larger than the budget of this check; it was read in part"
+    report.notes.extend([note] if reader.program_exhausted and note not in report.notes else [])
 
 
 def _silenced(finding: Finding, opened: dict[str, Source]) -> bool:
@@ -103,28 +132,26 @@ def _silenced(finding: Finding, opened: dict[str, Source]) -> bool:
     return source is not None and allowed(source, finding)
 
 
-def _attempt(reader: Reader, run: Callable[[], object], name: str, notes: list[str]) -> None:
-    """Read one function; a mistake of ours in it becomes a note, and what was found before it stays."""
+def _attempt(reader: Reader, run: Callable[[], object], name: str, unread: list[Unread]) -> None:
+    """Read one function; one on which this check fails is reported as unread, and what was found before stays."""
     try:
         run()
     except SkillError:
         raise
     except Exception as error:  # noqa: BLE001 - see above
-        notes.append(_unreadable(reader.project.main.path, name, error))
+        unread.append(_failed(reader.project.main.path, name, error))
         if not reader.machine.findings:
             reader.regions.clear()  # code that was not read is not clean
 
 
-def _unreadable(path: str, what: str, error: Exception) -> str:
-    """Return the note about a mistake of ours: where it stands, for who reports it."""
+def _failed(path: str, name: str, error: Exception) -> Unread:
+    """Return what the check could not read because it has a defect itself: where that is, for who reports it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
     reason = printable(f"{error}")[:120]
-    return (
-        f"{path}: {what} could not be read: this check failed with {type(error).__name__}{f' ({reason})' * bool(reason)}{where}"
-    )
+    return Unread(path, 1, name, f"this check failed with {type(error).__name__}{f' ({reason})' * bool(reason)}{where}")
 
 
 @contextmanager
@@ -172,7 +199,7 @@ def _captures(text: str) -> bool:
     )
 
 
-def _readers(source: Source, function: str | None, options: Options, notes: list[str]) -> Iterator[Reader]:
+def _readers(source: Source, function: str | None, options: Options, unread: list[Unread]) -> Iterator[Reader]:
     """Yield those who have read the file, each with what it found."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
@@ -184,17 +211,17 @@ def _readers(source: Source, function: str | None, options: Options, notes: list
         if path is None:
             raise no_function(source, function)
         reader = Reader(Project(source), answers)
-        _attempt(reader, lambda: reader.named(wanted, path), function, notes)
+        _attempt(reader, lambda: reader.named(wanted, path), function, unread)
         yield reader
         return
     if options.every:
-        yield from _every(source, notes)
+        yield from _every(source, unread)
         return
     if source.tree is not None:
-        yield from _program(source, source.tree, notes)
+        yield from _program(source, source.tree, unread)
 
 
-def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Reader]:
+def _program(source: Source, tree: ast.Module, unread: list[Unread]) -> Iterator[Reader]:
     """Yield the file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
@@ -202,25 +229,25 @@ def _program(source: Source, tree: ast.Module, notes: list[str]) -> Iterator[Rea
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     main = Reader(Project(source), answers, _PROGRAM)
-    _attempt(main, lambda: main.script(program=True), "the top level", notes)
-    _attempt(main, main.compiled, "torch.compile", notes)
+    _attempt(main, lambda: main.script(program=True), "the top level", unread)
+    _attempt(main, main.compiled, "torch.compile", unread)
     yield main
-    done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, main.exhausted or main.program_exhausted
+    done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, bool(main.cut) or main.program_exhausted
     for find in (roots, nearest):
         for root in find(tree, done) if find is roots or exhausted else []:
             reader = Reader(Project(source), answers, max(left, _BUDGET))
-            _attempt(reader, lambda: reader.run_root(root), ".".join(getattr(node, "name", "") for node in root), notes)  # noqa: B023 - called here
+            _attempt(reader, lambda: reader.run_root(root), ".".join(getattr(node, "name", "") for node in root), unread)  # noqa: B023 - called here
             done |= reader.done
             left -= reader.machine.steps
-            exhausted = exhausted or reader.exhausted or reader.program_exhausted
+            exhausted = exhausted or bool(reader.cut) or reader.program_exhausted
             yield reader
     for path in capture_paths(tree):
-        for reader in _aimed(source, path, done, notes):
+        for reader in _aimed(source, path, done, unread):
             done |= reader.done
             yield reader
 
 
-def _aimed(source: Source, path: list[ast.AST], done: set[int], notes: list[str]) -> Iterator[Reader]:
+def _aimed(source: Source, path: list[ast.AST], done: set[int], unread: list[Unread]) -> Iterator[Reader]:
     """Yield readers that take flags, counters and early returns to lead to a capture, until one has read it."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
@@ -236,11 +263,11 @@ def _aimed(source: Source, path: list[ast.AST], done: set[int], notes: list[str]
             return
         reader = Reader(Project(source), answers, _AIMED)
         reader.aim(path)
-        _attempt(reader, lambda: way(reader), f"the capture in line {getattr(path[-1], 'lineno', 0)}", notes)  # noqa: B023 - called here
+        _attempt(reader, lambda: way(reader), f"the capture in line {getattr(path[-1], 'lineno', 0)}", unread)  # noqa: B023 - called here
         yield reader
 
 
-def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
+def _every(source: Source, unread: list[Unread]) -> Iterator[Reader]:
     """Yield readers of each forward, and of each function of the module that seems to take tensors, read as captured code."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
@@ -251,12 +278,12 @@ def _every(source: Source, notes: list[str]) -> Iterator[Reader]:
     wanted = _forwards(project.main.tree)
     first = Reader(project, answers, _BUDGET)
     if wanted:
-        _attempt(first, lambda: _loaded(first), "the top level", notes)
+        _attempt(first, lambda: _loaded(first), "the top level", unread)
     for name, path in wanted:
         reader = Reader(project, answers, _BUDGET)
         _inherit(reader, first)
         reader.machine.summaries = shared
-        _attempt(reader, lambda: reader.named(name, path), name, notes)  # noqa: B023 - called here
+        _attempt(reader, lambda: reader.named(name, path), name, unread)  # noqa: B023 - called here
         yield reader
 
 

@@ -58,7 +58,10 @@ class Reader:
         self.machine.torch.calling = self._on_call
         self.regions: list[Region] = []
         self.done: set[int] = set()  # ids of statements and calls whose capture was read
-        self.exhausted = False  # what was captured, or the function that was named, is larger than the budget
+        self._sites: set[int] = set()  # ids of the statement or call that captures what is being read
+        self.reading: Region | None = None  # what is captured by the code that is being read
+        self.whole: list[Region] = []  # those that were read to their end
+        self.cut: list[Region] = []  # those that are larger than the budget
         self.program_exhausted = False  # the code around it is
         # Which Python arguments of the captured function differ from call to call
         self._changed: list[int] = []
@@ -69,25 +72,39 @@ class Reader:
         try:
             run()
         except (Exhausted, RecursionError) as error:
-            around = program and error.args == (False,)
-            self.exhausted = self.exhausted or not around
+            around = self.reading is None and program and error.args == (False,)
             self.program_exhausted = self.program_exhausted or around
+            if self.reading is not None:
+                self.cut.append(self.reading)
+                self.done -= self._sites  # another way to it may be shorter
+                self.reading = None
             # What was found stays; the next function of the file starts from the top level.
             self.machine.frames.clear()
             self.machine.control.clear()
             self.machine.inside = self.machine.reporting = False
             self.machine.quiet = 0
 
-    def _add_region(self, region: Region) -> None:
+    def _begin(self, region: Region) -> None:
+        """Note that a capture is being read."""
         if region not in self.regions:
             self.regions.append(region)
+        self.reading = region
+
+    def _end(self) -> None:
+        """Note that it was read to its end."""
+        if self.reading is not None:
+            self.whole.append(self.reading)
+        self.reading = None
 
     # A function that the user named -----------------------------------------------------------------------------------
 
     def named(self, qualname: str, path: list[ast.AST], how: str = "named") -> None:
         """Read one function or class as captured code."""
-        self.regions.append(Region(self.project.main.path, getattr(path[-1], "lineno", 1), qualname, how))
+        region = Region(self.project.main.path, getattr(path[-1], "lineno", 1), qualname, how)
+        self.regions.append(region)
+        self.reading = region
         self._guarded(lambda: self._named(path))
+        self._end()
 
     def _named(self, path: list[ast.AST]) -> None:
         self.machine.load(self.project.main)
@@ -188,7 +205,8 @@ class Reader:
     def _note_read(self, site: ast.AST) -> None:
         """Note that a capture was read; where branches begin it differently, all of them are."""
         begun = [span.begins for span in spans(self.machine.frame.module.tree).values() if site in span.begins]
-        self.done |= {id(node) for node in (site, *(begin for begins in begun for begin in begins))}
+        self._sites = {id(node) for node in (site, *(begin for begins in begun for begin in begins))}
+        self.done |= self._sites
         goal = self.machine.goal
         if goal is not None and id(goal.node) in self.done:
             goal.reached = True
@@ -237,7 +255,7 @@ class Reader:
         repeated = id(statement) in self.done
         self._note_read(statement)
         path, line, _ = machine.site(statement)
-        self._add_region(Region(path, line, machine.frame.function, "torch.cuda.graph"))
+        self._begin(Region(path, line, machine.frame.function, "torch.cuda.graph"))
         self._report_repeated(node, statement, repeated=repeated)
         scope = machine.frame.scope
         saved, warm, left = dict(scope.slots), set(state.warm), state.gradients_left
@@ -250,6 +268,7 @@ class Reader:
             if not machine.dirty:
                 break
         status = self._round(context, body, scope, saved, report=True)
+        self._end()
         self._report_whole(node, warm)
         self.replays.remember(context, node, gradients_left=left)
         return status
@@ -323,7 +342,7 @@ class Reader:
         """Read `make_graphed_callables(callables, sample_args)`, or CudaGraphModule: each callable is captured with its samples."""
         self._note_read(node)
         path, line, _ = self.machine.site(node)
-        self._add_region(Region(path, line, self.machine.frame.function, how))
+        self._begin(Region(path, line, self.machine.frame.function, how))
         samples = args[1] if len(args) > 1 else kwargs.get("sample_args", Value())
         if not isinstance(given, Sequence):
             guessed = type(samples) is Value and isinstance(given, Function)
@@ -331,10 +350,12 @@ class Reader:
             if how == "CudaGraphModule":  # its first calls are eager
                 self.machine.call(given, inputs, {}, node)
             self._graph_one(given, inputs, node)
+            self._end()
             return
         known = samples.items if isinstance(samples, Sequence) and samples.items is not None else []
         for place, function in enumerate(given.each()):
             self._graph_one(function, _inputs(known[place] if place < len(known) else samples), node)
+        self._end()
 
     def _graph_one(self, function: Value, args: list[Value], node: ast.AST) -> None:
         machine = self.machine
@@ -369,7 +390,9 @@ class Reader:
                 self._compiled_at(self.project.main.path, node)
 
     def _compiled_at(self, path: str, node: ast.AST) -> None:
-        self._add_region(Region(path, getattr(node, "lineno", 1), "torch.compile", "reduce-overhead"))
+        region = Region(path, getattr(node, "lineno", 1), "torch.compile", "reduce-overhead")
+        if region not in self.regions:
+            self.regions.append(region)
 
 
 def _inputs(sample: Value) -> list[Value]:
