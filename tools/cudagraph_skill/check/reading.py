@@ -118,7 +118,7 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
     """Put what a reader has found into the report, without what comments in the files silence."""
     opened = reader.project.sources()
     findings = sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id))
-    wanted = [item for item in findings if chosen(item.id, options) and not _silenced(item, opened)]
+    wanted = [item for item in findings if chosen(item.id, options, certain=item.certain) and not _silenced(item, opened)]
     known = {(item.path, item.line, item.id) for item in report.findings}  # another way to the same line says no more
     report.findings.extend(item for item in wanted if (item.path, item.line, item.id) not in known)
     report.regions.extend(item for item in reader.regions if item not in report.regions)

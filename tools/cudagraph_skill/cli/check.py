@@ -50,8 +50,15 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument(
         "--all", action="store_true", help="treat every forward() and every function with tensor arguments as captured"
     )
-    new.add_argument("--select", action="append", metavar="IDS", help="report these hazards only, for example CG2,CG301")
-    new.add_argument("--ignore", action="append", metavar="IDS", help="do not report these hazards")
+    new.add_argument(
+        "--select", action="append", metavar="IDS", help="report these hazards only, for example CG2,CG301, or likely"
+    )
+    new.add_argument(
+        "--ignore",
+        action="append",
+        metavar="IDS",
+        help="do not report these hazards; likely: those that only a run can confirm",
+    )
     new.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files and folders of this name or path")
     new.add_argument(
         "--output-format", choices=("full", "concise", "json", "github", "sarif"), default="full", help="default: full"

@@ -23,6 +23,9 @@ _KEYS = ("select", "ignore", "exclude")
 _NEVER = (".*", "__pycache__", "node_modules", "site-packages", "venv", "build", "dist", "*.egg-info")
 
 
+LIKELY = "LIKELY"  # among ids: findings that are not certain
+
+
 class Options(NamedTuple):
     """Select hazards by the beginnings of their ids and files by globs.
 
@@ -35,11 +38,19 @@ class Options(NamedTuple):
     every: bool = False
 
 
-def chosen(id_: str, options: Options) -> bool:
-    """Return whether findings of this id are wanted; the longest matching prefix decides, `ignore` before `select`."""
-    wanted = max((len(prefix) for prefix in options.select if id_.startswith(prefix)), default=0 if not options.select else -1)
-    refused = max((len(prefix) for prefix in options.ignore if id_.startswith(prefix)), default=-1)
+def chosen(id_: str, options: Options, *, certain: bool = True) -> bool:
+    """Return whether findings of this id are wanted; the longest matching prefix decides, `ignore` before `select`.
+
+    The word `likely`, which is longer than any id, names all findings that are not certain.
+    """
+    names = (id_,) if certain else (id_, LIKELY)
+    wanted = max((len(prefix) for prefix in options.select if _begins(names, prefix)), default=0 if not options.select else -1)
+    refused = max((len(prefix) for prefix in options.ignore if _begins(names, prefix)), default=-1)
     return wanted >= 0 and refused < max(wanted, 1)
+
+
+def _begins(names: tuple[str, ...], prefix: str) -> bool:
+    return any(name.startswith(prefix) for name in names)
 
 
 def excluded(path: Path, options: Options) -> bool:
@@ -112,9 +123,12 @@ def _ids(words: Iterable[str], where: str) -> tuple[str, ...]:
     names = {hazard.name: hazard.id for hazard in table.values()}
     ids = []
     for word in (part.strip() for flag in words for part in flag.split(",")):
+        if word.upper() == LIKELY:
+            ids.append(LIKELY)
+            continue
         id_ = names.get(word.lower(), word.upper())
         if not re.fullmatch(r"CG\d{0,3}", id_) or not any(known.startswith(id_) for known in table):
-            raise SkillError(f"{where}: `{word}` is not a hazard: give an id such as CG201, or a prefix such as CG2")
+            raise SkillError(f"{where}: `{word}` is not a hazard: give an id such as CG201, a prefix such as CG2, or likely")
         ids.append(id_)
     return tuple(ids)
 

@@ -95,7 +95,7 @@ def _format(text: str, at: int, prefix: str, quote: str, nesting: int) -> tuple[
             return at, fields
         if match[0] == "\n":
             return match.start(), fields
-        if match[0] == "{" or ("r" in prefix and match[0].startswith("\\N")):
+        if match[0] == "{" or ("r" in prefix and match[0].startswith("\\N{")):
             opens = text.index("{", match.start())
             at = _field(text, opens, fields, nesting)
     return len(text), fields

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.input.modules import Module
+from cudagraph_skill.check.interpreter.assumptions import assuming, tensor_for
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Choice,
@@ -75,7 +76,10 @@ class Super(Value):
 def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value:
     """Return what `owner.name` is."""
     read = _ATTRIBUTES.get(type(owner))
-    return read(machine, owner, name, node) if read else machine.library.attribute(machine, owner, name, node)
+    if read:
+        return read(machine, owner, name, node)
+    owner = tensor_for(machine, owner, name, node)
+    return assuming(machine, [owner], lambda: machine.library.attribute(machine, owner, name, node))
 
 
 def _attribute_of_later(machine: Machine, owner: Later, name: str, node: ast.AST) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.assumptions import assuming, operands_for
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
 from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
 from cudagraph_skill.check.interpreter.identity import fingerprint, outline
@@ -178,11 +179,17 @@ def _call_instance(machine: Machine, instance: Instance, args: list[Value], kwar
 
 
 def _call_external(machine: Machine, external: External, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    return machine.library.call(machine, external.name, args, kwargs, node)
+    args = operands_for(machine, external.name, args)
+    return assuming(
+        machine, [*args, *kwargs.values()], lambda: machine.library.call(machine, external.name, args, kwargs, node)
+    )
 
 
 def _call_method(machine: Machine, method: Method, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    return machine.library.call_method(machine, method.receiver, method.name, args, kwargs, node)
+    operands = [method.receiver, *args, *kwargs.values()]
+    return assuming(
+        machine, operands, lambda: machine.library.call_method(machine, method.receiver, method.name, args, kwargs, node)
+    )
 
 
 def _call_object(machine: Machine, made: Object, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:

@@ -6,6 +6,7 @@ import ast
 import operator
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.items import key_of
 from cudagraph_skill.check.interpreter.values import (
@@ -70,7 +71,7 @@ def _of_tensors(machine: Machine, left: Value, right: Value, node: ast.AST) -> V
     # Python answers these itself, without the numbers of the tensor.
     if is_none(other) or isinstance(other, (Sequence, Mapping)) or (isinstance(other, Host) and other.kind == "str"):
         return Host("bool")
-    result = machine.library.elementwise(machine, [left, right], node)
+    result = assuming(machine, [left, right], lambda: machine.library.elementwise(machine, [left, right], node))
     if isinstance(result, Tensor):
         result.dtype = "bool"
     return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.check.interpreter.assumptions import assumed, assuming, picks_by_mask
 from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.values import (
     Array,
@@ -42,6 +43,10 @@ def item_at(machine: Machine, owner: Value, index: Value, node: ast.AST) -> Valu
     if isinstance(index, Tensor) and index.on_gpu and isinstance(owner, (Sequence, Array, Host)):
         machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as a Python index")
         return sample_item(machine, owner, node)
+    if picks_by_mask(machine, owner, node):
+        mask = assumed(index)
+        mask.dtype = "bool"
+        return _item_of_tensor(machine, assumed(owner), mask, node)
     read = _ITEMS.get(type(owner))
     return (
         read(machine, owner, index, node) if read else Value(mix("item", owner.sym, index.sym), owner.origins | index.origins)
@@ -49,7 +54,7 @@ def item_at(machine: Machine, owner: Value, index: Value, node: ast.AST) -> Valu
 
 
 def _item_of_tensor(machine: Machine, owner: Tensor, index: Value, node: ast.AST) -> Value:
-    return machine.library.index(machine, owner, index, node)
+    return assuming(machine, [owner, index], lambda: machine.library.index(machine, owner, index, node))
 
 
 def _item_of_instance(machine: Machine, owner: Instance, index: Value, node: ast.AST) -> Value:

@@ -6,6 +6,7 @@ import ast
 import operator
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.items import item_at, items_of, sample_item, set_item
 from cudagraph_skill.check.interpreter.values import (
@@ -105,7 +106,7 @@ def _of_tensors(machine: Machine, kind: type, left: Value, right: Value, node: a
         message = f"{quoted(node)} repeats a list as often as a GPU tensor says: its value is read on the host"
         machine.report("CG207", node, message)
         return Sequence(left.kind, None, machine.round, joined(left.each(), machine.round))
-    return machine.library.elementwise(machine, [left, right], node)
+    return assuming(machine, [left, right], lambda: machine.library.elementwise(machine, [left, right], node))
 
 
 def _of_hosts(kind: type, left: Host, right: Host) -> Value:

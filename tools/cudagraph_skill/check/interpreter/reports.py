@@ -37,6 +37,7 @@ class Reports(Frames):
         self.findings: dict[tuple[str, int, str], Finding] = {}
         self.inside = False  # in captured code, not in what runs between calls
         self.reporting = False
+        self.assuming = 0  # operations on assumed tensors are being followed
         self.quiet = 0  # in code that this capture would not reach
         self.control: list[tuple[Origins, ast.AST | None, int]] = []  # what decides that this code runs, where, how quietly
         self.writes: dict[Slot, list[Write]] = {}
@@ -59,9 +60,10 @@ class Reports(Frames):
         # Text with a GPU tensor in it fails the capture (CG204): that it is printed only once does not matter then.
         if hazard == "CG108" and (path, line, "CG204") in self.findings:
             return
-        # Loops and repeated calls come to the same line again: the first message stays.
-        if (path, line, hazard) not in self.findings:
-            self.findings[path, line, hazard] = Finding(path, line, column, hazard, message, via, edit)
+        # Loops and repeated calls come to the same line again: the first message stays, unless only this one is certain.
+        known = self.findings.get((path, line, hazard))
+        if known is None or (not known.certain and not self.assuming):
+            self.findings[path, line, hazard] = Finding(path, line, column, hazard, message, via, edit, not self.assuming)
 
     def origin(self, hazard: str, node: ast.AST, message: str, slot: Slot | None = None) -> Origins:
         """Return a mark for a value that changes at every call, set at `node`; nothing outside captured code."""

@@ -104,6 +104,7 @@ class Tensor(Value):
     """
 
     __slots__ = (
+        "assumed",
         "base",
         "device",
         "downloaded",
@@ -142,6 +143,7 @@ class Tensor(Value):
         self.layout = ""  # "sparse", "csr"
         self.base: Tensor | None = None  # of a view of CPU memory: the tensor that was made first
         self.frozen = False  # a parameter that is not trained
+        self.assumed = False  # nothing is known of it but that captured code uses it as a tensor
         self.downloaded = False  # filled by a copy from the GPU that nobody waited for
 
     @property
@@ -152,7 +154,7 @@ class Tensor(Value):
     def view(self, ndim: int | None = None, dtype: str | None = None) -> Tensor:
         """Return another tensor on the same memory."""
         new = Tensor(self.device, ndim, self.dtype if dtype is None else dtype, self.storages, self.sym, self.origins)
-        new.pinned, new.layout, new.downloaded = self.pinned, self.layout, self.downloaded
+        new.pinned, new.layout, new.downloaded, new.assumed = self.pinned, self.layout, self.downloaded, self.assumed
         # Who changes the view changes the tensor that it was made from.
         new.base = None if self.on_gpu else self.base or self
         return new
