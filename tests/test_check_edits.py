@@ -52,7 +52,7 @@ def test_a_correction_removes_what_it_was_offered_for(line: str, corrected: str,
     report = check_paths([f"{file}:step"], Options())
     assert {finding.id for finding in report.findings} > {"CG235"}
     notes: list[str] = []
-    for patch in fixes.patches(report, notes):
+    for patch in fixes.patches(report, notes, [str(tmp_path)]):
         fixes.apply(patch)
     assert notes == []
     assert corrected in file.read_text()

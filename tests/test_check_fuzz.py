@@ -548,7 +548,7 @@ def _shown(report: Report, text: str) -> list[str]:
     for form in output.FORMS:
         output.written(report, form, reader)
     notes: list[str] = []
-    fixes.patches(report, notes, {NAME: text.encode("utf-8", "replace")})
+    fixes.patches(report, notes, [], {NAME: text.encode("utf-8", "replace")})
     return wrong + [note for note in notes if "would not be Python" in note]
 
 

@@ -255,7 +255,7 @@ def _mend(path: Path, data: bytes, *edits: Edit) -> list[fixes.Patch]:
     path.write_bytes(data)
     findings = [Finding(str(path), edit.first, edit.column + 1, "CG201", "x", edit=edit) for edit in edits]
     notes: list[str] = []
-    made = fixes.patches(_report(*findings), notes)
+    made = fixes.patches(_report(*findings), notes, ["/"])
     assert notes == []
     for patch in made:
         fixes.apply(patch)
@@ -311,13 +311,13 @@ def test_the_diff_is_one_that_patch_applies(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("a = 1\n\tb = '\x1b'\nc = 3".replace("\t", ""))
     finding = Finding("a.py", 3, 1, "CG201", "x", edit=Edit(3, 4, 3, 5, "4"))
-    (made,) = fixes.patches(_report(finding), [], {"a.py": path.read_bytes()})
+    (made,) = fixes.patches(_report(finding), [], [], {"a.py": path.read_bytes()})
     text = fixes.diff(made)
     assert text.split("\n")[:3] == ["--- a/a.py", "+++ b/a.py", "@@ -1,3 +1,3 @@"]
     assert "\x1b" not in text
     plain = tmp_path / "b.py"
     plain.write_bytes(b"a = 1\nc = 3")
-    (made,) = fixes.patches(_report(finding._replace(edit=Edit(2, 4, 2, 5, "4"))), [], {"a.py": plain.read_bytes()})
+    (made,) = fixes.patches(_report(finding._replace(edit=Edit(2, 4, 2, 5, "4"))), [], [], {"a.py": plain.read_bytes()})
     path.write_bytes(plain.read_bytes())
     done = subprocess.run(["git", "apply", "-"], input=f"{fixes.diff(made)}\n".encode(), cwd=tmp_path, check=False)
     assert done.returncode == 0
@@ -344,7 +344,7 @@ def test_what_is_not_corrected_is_said_and_left_alone(
     if data is not None:
         path.write_bytes(data)
     notes: list[str] = []
-    assert fixes.patches(_report(Finding(str(path), 1, 1, "CG201", "x", edit=edit)), notes) == []
+    assert fixes.patches(_report(Finding(str(path), 1, 1, "CG201", "x", edit=edit)), notes, ["/"]) == []
     assert re.match(rf"{path}: not changed: .*{says}", notes[0])
     assert data is None or path.read_bytes() == data
 
@@ -352,7 +352,7 @@ def test_what_is_not_corrected_is_said_and_left_alone(
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("a = 1\n")
-    (made,) = fixes.patches(_report(Finding(str(path), 1, 1, "CG201", "x", edit=Edit(1, 4, 1, 5, "2"))), [])
+    (made,) = fixes.patches(_report(Finding(str(path), 1, 1, "CG201", "x", edit=Edit(1, 4, 1, 5, "2"))), [], ["/"])
     path.write_text("a = 3\n")
     with pytest.raises(SkillError, match="it changed after it was read"):
         fixes.apply(made)

@@ -34,8 +34,12 @@ class Patch(NamedTuple):
     left: int
 
 
-def patches(report: Report, notes: list[str], pasted: dict[str, bytes] | None = None) -> list[Patch]:
-    """Return the changes that the findings of a report carry, by file; append what is not changed, and why, to `notes`."""
+def patches(report: Report, notes: list[str], named: Iterable[str], pasted: dict[str, bytes] | None = None) -> list[Patch]:
+    """Return the changes that the findings of a report carry, by file; append what is not changed, and why, to `notes`.
+
+    Only files that the user `named`, or that lie in a folder that is named, are changed.
+    """
+    allowed = [os.path.realpath(path) for path in named]
     by_path: dict[str, dict[Edit, None]] = {}
     for finding in report.findings:
         if finding.edit:
@@ -44,12 +48,19 @@ def patches(report: Report, notes: list[str], pasted: dict[str, bytes] | None = 
     for path, edits in by_path.items():
         try:
             data = (pasted or {}).get(path)
+            if data is None and not _is_in(path, allowed):
+                raise SkillError(f"{path}: not changed: it was not named; it is imported by a file that was")
             patched.append(_patch(path, Path(path).read_bytes() if data is None else data, edits))
         except SkillError as error:
             notes.append(str(error))
         except OSError as error:
             notes.append(f"{path}: not changed: {error.strerror}")
     return patched
+
+
+def _is_in(path: str, places: list[str]) -> bool:
+    real = os.path.realpath(path)
+    return any(real == place or real.startswith(place.rstrip(os.sep) + os.sep) for place in places)
 
 
 def diff(patch: Patch) -> str:
@@ -79,11 +90,16 @@ def apply(patch: Patch) -> None:
             raise SkillError(f"{patch.path}: not changed: it changed after it was read; check again")
         if not os.access(path, os.W_OK):
             raise SkillError(f"{patch.path}: not changed: it is write-protected")
+        status = path.stat()
+        if status.st_nlink > 1:  # the new file would have but one of the names
+            raise SkillError(f"{patch.path}: not changed: it has {status.st_nlink} hard links; apply the output of --diff")
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(patch.after)
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
+                if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), status.st_uid, status.st_gid)
+                os.fchmod(file.fileno(), status.st_mode & 0o7777)
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(path)

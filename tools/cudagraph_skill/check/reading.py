@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.findings import Report, Unread
 from cudagraph_skill.check.input.settings import Options, chosen
-from cudagraph_skill.check.input.source import Source, allowed, read_source
+from cudagraph_skill.check.input.source import Source, allowed, file_bytes, read_source
 from cudagraph_skill.check.input.targets import Target, no_function
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import printable
@@ -107,11 +107,17 @@ def _not_reached(source: Source, tree: ast.Module, readers: list[Reader]) -> Ite
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, names_torch  # noqa: PLC0415 - not for a file that captures nothing
 
     done = {node for reader in readers for node in reader.done}
+    too_long = any(reader.program_exhausted for reader in readers)
+    reason = (
+        "the code in front of it is longer than this check reads"
+        if too_long
+        else "no call that this check can follow leads there"
+    )
     for path in capture_paths(tree):
         if id(path[-1]) not in done and names_torch(tree, path[-1]):
             name = ".".join(getattr(node, "name", "") for node in path[:-1]) or "<module>"
             line = getattr(path[-1], "lineno", 1)
-            yield Unread(source.path, line, name, "no call that this check can follow leads to this capture")
+            yield Unread(source.path, line, name, reason)
 
 
 def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
@@ -176,8 +182,7 @@ def _room() -> Iterator[None]:
 def may_capture(path: str) -> bool:
     """Tell whether a file met in a folder is worth parsing; one that cannot be opened is, since that gives a note."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as read_source has it
-            data = file.read()
+        data = file_bytes(path)
     except OSError:
         return True
     return b"\0" in data or _captures(data.decode("latin-1"))  # UTF-16 has zeros

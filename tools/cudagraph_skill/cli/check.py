@@ -235,9 +235,11 @@ def _report(args: argparse.Namespace, pasted: bytes | None) -> Report:
 def _fixed(args: argparse.Namespace, report: Report, pasted: bytes | None) -> tuple[str, Report]:
     """Return the diff of the fixes and, if they were written, the report of a second check."""
     from cudagraph_skill.check import fixes
+    from cudagraph_skill.check.input.targets import split
 
     notes: list[str] = []
-    patches = fixes.patches(report, notes, {} if pasted is None else {_STDIN: pasted})
+    named = [split(target).path for target in args.targets] if pasted is None else []
+    patches = fixes.patches(report, notes, named, {} if pasted is None else {_STDIN: pasted})
     for note in notes:
         say(note)
     if args.fix:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ast
 import codecs
+import errno
+import os
 import re
+import stat
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -81,7 +84,7 @@ def read_source(path: str | Path, data: bytes | str | None = None) -> Source:
     """Read the source at `path`, or `data` under that name. A `Path` below the current folder is shown relative to it."""
     path = path if isinstance(path, str) else _near(path)
     try:
-        text, cells, notes, problem = _text(path, _bytes(path) if data is None else data)
+        text, cells, notes, problem = _text(path, file_bytes(path) if data is None else data)
     except OSError as error:
         text, cells, notes, problem = "", [], [], f"{error.strerror}"
     if problem:
@@ -94,10 +97,21 @@ def read_source(path: str | Path, data: bytes | str | None = None) -> Source:
     return Source(path, text, cells, tree, "", allows, (*(f"{path}: {note}" for note in notes), *more))
 
 
-def _bytes(path: str) -> bytes:
-    """Read a file's bytes, at most one more than the limit, which shows that it is too large."""
-    with open(path, "rb") as file:  # noqa: PTH123 - Path("") would be this folder
+def file_bytes(path: str) -> bytes:
+    """Read a file's bytes, at most one more than the limit, which shows that it is too large.
+
+    Raises:
+        OSError: it cannot be opened, or is a pipe or a device, which may have no end.
+    """
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file; `-` reads standard input")
         return file.read(_LARGEST + 1)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe without waiting for somebody to write to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _near(path: Path) -> str:
@@ -108,7 +122,7 @@ def _near(path: Path) -> str:
 def lines_of(path: str, data: bytes | str | None = None) -> tuple[list[str], list[tuple[int, int]]]:
     """Return the lines of a source and their cells for excerpts; nothing if the file is gone."""
     try:
-        text, cells, *_ = _text(path, _bytes(path) if data is None else data)
+        text, cells, *_ = _text(path, file_bytes(path) if data is None else data)
     except OSError:
         return [], []
     return text.split("\n"), cells

@@ -38,6 +38,9 @@ _MANY = 8  # rows from which a loop over them is worth a word
 # Items ----------------------------------------------------------------------------------------------------------------
 
 
+_NESTED = 4  # tuples in each other of which a key is made
+
+
 def item_at(machine: Machine, owner: Value, index: Value, node: ast.AST) -> Value:
     """Return what `owner[index]` is."""
     if isinstance(index, Tensor) and index.on_gpu and isinstance(owner, (Sequence, Array, Host)):
@@ -288,13 +291,14 @@ def _place_in(owner: Sequence, index: Value) -> int | None:
     return None
 
 
-def key_of(value: Value) -> Any:
-    """Return the Python key that a value is in a dict; None where it is not known."""
+def key_of(value: Value, depth: int = 0) -> Any:
+    """Return the Python key that a value is in a dict; None where it is not known, or a tuple of tuples of tuples."""
     if isinstance(value, Host) and not is_none(value):
         # Of a number that is not known the name is: the same number later finds the same entry.
         return value.value if value.known else ("host", value.sym)
-    if isinstance(value, Sequence) and value.kind == "tuple" and value.items is not None:
-        keys = [key_of(item) for item in value.items]
+    # Tuples that hold one another twice, and so on, have more items than anyone can count.
+    if isinstance(value, Sequence) and value.kind == "tuple" and value.items is not None and depth < _NESTED:
+        keys = [key_of(item, depth + 1) for item in value.items]
         return None if None in keys else tuple(keys)
     if isinstance(value, (Instance, Class, Function, External, Object)):
         return ("object", value.sym)

@@ -134,6 +134,8 @@ class Machine(Memory):
         if node is None:
             return const(None)
         self.steps += 1
+        if self.steps > self.budget:  # lambdas that call lambdas need no statement
+            raise Exhausted(self.inside)
         evaluate = self.language.expressions.get(type(node))
         return evaluate(self, node) if evaluate else Value()
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Limits within which an operator on known values is computed: a user's `10 ** 10 ** 10` must not cost the check its memory.
 _LARGEST = 1 << 62
-_LONGEST = 1000  # characters or items that are repeated
+_LONGEST = 1000  # characters or items that are joined or repeated
 _ITEMS = 64  # items of a list that are told apart
 
 # The function that computes it, and the method that a class of the user's may have for it
@@ -125,8 +125,10 @@ def _is_cheap(kind: type, left: object, right: object) -> bool:
     sizes = [_size(left), _size(right)]
     if kind in {ast.Pow, ast.LShift}:
         return sizes[0] < 1e6 and sizes[1] < 64
+    if kind is ast.Mod and isinstance(left, (str, bytes)):
+        return False  # a width in the format may ask for any length
     if isinstance(left, (str, bytes, tuple)) or isinstance(right, (str, bytes, tuple)):
-        return kind is not ast.Mult or max(sizes) < _LONGEST
+        return max(sizes) < _LONGEST
     return max(sizes) < _LARGEST
 
 

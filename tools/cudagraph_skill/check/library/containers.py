@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.machine import Machine
     from cudagraph_skill.check.interpreter.values import Origins
 
+_LONGEST = 100_000  # characters that a method of a known string may make
+
 Args = list[Value]
 Kwargs = dict[str, Value]
 
@@ -266,8 +268,14 @@ def host_method(machine: Machine, owner: Host, name: str, args: Args, kwargs: Kw
     return Host(kind, sym=mix(name, *(part.sym for part in parts)), origins=origins_of(parts))
 
 
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, str) else 1
+
+
 def _of_string(machine: Machine, text: str, name: str, args: list[Any], origins: Origins) -> Value:
     """Run a method of a string that is known, on arguments that are known."""
+    if len(text) * max(map(_size, args), default=1) > _LONGEST or any(isinstance(arg, int) and arg > _LONGEST for arg in args):
+        return Host("str", sym=mix(name, text), origins=origins)
     try:
         result = getattr(text, name)(*args)
     except (TypeError, ValueError):
