@@ -98,3 +98,70 @@ def test_the_word_is_taken_where_ids_are(tmp_path: Path) -> None:
     path.write_text(PROGRAM.format("y.item()"))
     assert len(check_paths([str(path)], settings(path, Options())).findings) == 1
     assert check_paths([str(path)], settings(path, Options(ignore=("likely",)))).findings == []
+
+
+TRAINING = """
+import torch
+
+def train(model, optimizer, loader):
+    x = torch.zeros(8, 16, device="cuda")
+    y = torch.zeros(8, 16, device="cuda")
+    for _ in range(3):
+        optimizer.zero_grad(set_to_none=True)
+        ((model(x) - y) ** 2).mean().backward()
+        optimizer.step()
+    {before}
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+    for inputs, targets in loader:
+        {between}
+        g.replay()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "wanted"),
+    [
+        ("optimizer.zero_grad(set_to_none=True)", "x.copy_(inputs); y.copy_(targets)", []),
+        ("model.zero_grad()", "x.copy_(inputs); y.copy_(targets)", []),
+        ("pass", "optimizer.zero_grad(set_to_none=False); x.copy_(inputs); y.copy_(targets)", []),
+        ("optimizer.zero_grad()", "x = inputs.cuda(); y.copy_(targets)", [("CG304", False)]),
+        ("optimizer.zero_grad()", "x, y = inputs, targets", [("CG304", False)]),
+    ],
+)
+def test_a_model_and_an_optimizer_from_elsewhere(before: str, between: str, wanted: list[tuple[str, bool]]) -> None:
+    report = check_text(TRAINING.format(before=before, between=between), "program.py", None, Options())
+    assert [(finding.id, finding.certain) for finding in report.findings] == wanted
+
+
+DISTRIBUTION = """
+import torch
+import torch.distributions as D
+from torch.distributions import Distribution, Normal
+{}
+
+def step(x: torch.Tensor):
+    return Normal(x, x.abs()).rsample()
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("pass", ["CG228"]),
+        ("Distribution.set_default_validate_args(True)", ["CG228"]),
+        ("Distribution.set_default_validate_args(False)", []),
+        ("Distribution.set_default_validate_args(value=False)", []),
+        ("torch.distributions.Distribution.set_default_validate_args(False)", []),
+        ("D.distribution.Distribution.set_default_validate_args(False)", []),
+        ("D.Normal.set_default_validate_args(False)", []),
+        ("OFF = False\nDistribution.set_default_validate_args(OFF)", []),
+    ],
+)
+@pytest.mark.parametrize("options", [Options(), Options(every=True)])
+def test_the_default_for_validation_is_followed(statement: str, wanted: list[str], options: Options) -> None:
+    report = check_text(DISTRIBUTION.format(statement), "program.py", None if options.every else "step", options)
+    assert [finding.id for finding in report.findings] == wanted

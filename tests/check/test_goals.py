@@ -172,3 +172,24 @@ run(torch.ones(2).cuda())
     report = check_text(text, "program.py", None, Options())
     assert [region.line for region in report.regions] == [7]
     assert report.findings == []
+
+
+def test_a_function_that_makes_the_capture_is_not_taken_as_captured() -> None:
+    text = """
+import torch
+def capture(model, x):
+    torch.cuda.synchronize()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        y = model(x)
+    torch.cuda.synchronize()
+    def run(new):
+        x.copy_(new)
+        g.replay()
+        return y.clone()
+    return run
+"""
+    report = check_text(text, "program.py", "capture", Options())
+    assert report.findings == []
+    assert [region.line for region in report.regions] == [6]
+    assert report.notes == ["program.py: capture makes a capture, it is not captured itself: what the file captures was read"]

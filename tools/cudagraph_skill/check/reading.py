@@ -8,7 +8,7 @@ import sys
 from _thread import allocate_lock
 from collections import deque
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.findings import Report, Unread
 from cudagraph_skill.check.input.settings import Options, chosen
@@ -20,7 +20,8 @@ from cudagraph_skill.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cudagraph_skill.check.findings import Finding
+    from cudagraph_skill.check.findings import Finding, Region
+    from cudagraph_skill.check.input.modules import Project
     from cudagraph_skill.check.interpreter.captures import Reader
     from cudagraph_skill.check.interpreter.values import Value
 
@@ -28,6 +29,7 @@ _DEEP = 1500  # calls within each other that reading a file may take, wherever i
 _BUDGET = 20_000  # steps for each function of a file, and for each module on the way, where all functions are read
 _PROGRAM = 200_000  # steps for a file that is run as a program, and for what that does not reach
 _AIMED = 40_000  # steps for each way to a capture that nothing else reached
+_AIMED_IN_ALL = 400_000  # and for all of them together
 _ONE = allocate_lock()  # files are read one at a time in a process
 
 
@@ -67,6 +69,16 @@ def joined(parts: Iterable[Report | SkillError]) -> Report:
     return whole
 
 
+class _Part(NamedTuple):
+    """What one reader has read: captured code to its end, captured code cut short, the ids of captures that it came to."""
+
+    whole: list[Region]
+    cut: list[Region]
+    done: set[int]
+    too_long: bool
+    steps: int
+
+
 def _read(source: Source, function: str | None, options: Options) -> Report:
     report = Report([], [], list(source.notes), [])
     if source.tree is None:
@@ -74,40 +86,52 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
         return report
     if function is None and not options.every and not _captures(source.text):
         return report
-    readers: list[Reader] = []
+    if function is not None and _makes_a_capture(source.tree, function):
+        report.notes.append(
+            f"{source.path}: {function} makes a capture, it is not captured itself: what the file captures was read"
+        )
+        function = None
+    parts: list[_Part] = []
     try:
         for reader in _readers(source, function, options, report.unread):
-            readers.append(reader)
+            parts.append(_Part(reader.whole, reader.cut, reader.done, reader.program_exhausted, reader.machine.steps))
             _add(reader, source, options, report)
     except SkillError:
         raise
     except Exception as error:  # noqa: BLE001 - what the other functions of the file have stays
         report.unread.append(_failed(source.path, function or "the file", error))
-    cut = list(_cut_short(readers))
+    cut = list(_cut_short(parts))
     report.unread.extend(cut)
     if function is None and not options.every:
-        places = {(part.path, part.line) for part in cut}
-        report.unread.extend(
-            part for part in _not_reached(source, source.tree, readers) if (part.path, part.line) not in places
-        )
+        places = {(region.path, region.line) for region in cut}
+        report.unread.extend(part for part in _not_reached(source, source.tree, parts) if (part.path, part.line) not in places)
     return report
 
 
-def _cut_short(readers: list[Reader]) -> Iterator[Unread]:
+def _makes_a_capture(tree: ast.Module, function: str) -> bool:
+    """Return whether a function captures for later replays; one that also replays at once may be a step that is captured wrongly."""
+    from cudagraph_skill.check.interpreter.capture_sites import capture_paths, replays_at_once  # noqa: PLC0415 - not for a file that captures nothing
+
+    named = _path_of(tree, function.replace("<locals>.", "")) or []
+    captures = [path[-1] for path in capture_paths(tree) if named and path[: len(named)] == named and len(path) > len(named)]
+    return bool(captures) and not any(replays_at_once(named[-1], capture) for capture in captures)
+
+
+def _cut_short(parts: list[_Part]) -> Iterator[Unread]:
     """Yield captured code that no reader has read to its end."""
-    whole = {(region.path, region.line) for reader in readers for region in reader.whole}
-    cut = {(region.path, region.line): region for reader in readers for region in reader.cut}
+    whole = {(region.path, region.line) for part in parts for region in part.whole}
+    cut = {(region.path, region.line): region for part in parts for region in part.cut}
     for place, region in cut.items():
         if place not in whole:
             yield Unread(*place, region.name, "it is longer than this check reads; what stands behind that was not looked at")
 
 
-def _not_reached(source: Source, tree: ast.Module, readers: list[Reader]) -> Iterator[Unread]:
+def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterator[Unread]:
     """Yield captures of the file that no reader has come to."""
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, names_torch  # noqa: PLC0415 - not for a file that captures nothing
 
-    done = {node for reader in readers for node in reader.done}
-    too_long = any(reader.program_exhausted for reader in readers)
+    done = {node for part in parts for node in part.done}
+    too_long = any(part.too_long for part in parts) or sum(part.steps for part in parts) > _AIMED_IN_ALL
     reason = (
         "the code in front of it is longer than this check reads"
         if too_long
@@ -246,15 +270,19 @@ def _program(source: Source, tree: ast.Module, unread: list[Unread]) -> Iterator
             left -= reader.machine.steps
             exhausted = exhausted or bool(reader.cut) or reader.program_exhausted
             yield reader
+    project, left = Project(source), _AIMED_IN_ALL
     for path in capture_paths(tree):
-        for reader in _aimed(source, path, done, unread):
+        for reader in _aimed(project, path, done, unread) if left > 0 else []:
             done |= reader.done
+            left -= reader.machine.steps
             yield reader
 
 
-def _aimed(source: Source, path: list[ast.AST], done: set[int], unread: list[Unread]) -> Iterator[Reader]:
-    """Yield readers that take flags, counters and early returns to lead to a capture, until one has read it."""
-    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+def _aimed(project: Project, path: list[ast.AST], done: set[int], unread: list[Unread]) -> Iterator[Reader]:
+    """Yield readers that take flags, counters and early returns to lead to a capture, until one has read it.
+
+    Modules that the file imports are run once for all of them.
+    """
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
@@ -266,7 +294,8 @@ def _aimed(source: Source, path: list[ast.AST], done: set[int], unread: list[Unr
     for way in ways:
         if id(path[-1]) in done:
             return
-        reader = Reader(Project(source), answers, _AIMED)
+        project.restart()
+        reader = Reader(project, answers, _AIMED)
         reader.aim(path)
         _attempt(reader, lambda: way(reader), f"the capture in line {getattr(path[-1], 'lineno', 0)}", unread)  # noqa: B023 - called here
         yield reader
@@ -320,6 +349,7 @@ def _inherit(reader: Reader, first: Reader) -> None:
     ours.created.update({node: list(made) for node, made in theirs.created.items()})
     ours.instances.update({node: list(made) for node, made in theirs.instances.items()})
     ours.observed.update(theirs.observed)
+    ours.torch.validates = theirs.torch.validates
 
 
 def _path_of(tree: ast.Module | None, name: str) -> list[ast.AST] | None:

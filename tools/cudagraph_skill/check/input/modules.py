@@ -84,6 +84,11 @@ class Project:
             above = [folder for folder in (top, *top.parents[:4]) if any((folder / mark).exists() for mark in _MARKERS)]
             self._roots += [root for folder in above[:1] for root in (folder, folder / "src") if root != top]
 
+    def restart(self) -> None:
+        """Forget what running the file itself has made; the modules that it imports stay as they are."""
+        self.main.scope, self.main.started = Scope(0), False
+        self.guessed.clear()
+
     def sources(self) -> dict[str, Source]:
         """Return the files opened so far, by the path that findings in them have."""
         return {module.path: module.source for module in (self.main, *self._known.values()) if module.source is not None}

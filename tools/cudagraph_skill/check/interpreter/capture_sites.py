@@ -178,6 +178,13 @@ def replays(frame: Frame, statement: ast.AST) -> bool:
     return any(_directly_in(node.body, statement) and _calls_inside(node, "replay") for node in functions)
 
 
+def replays_at_once(function: ast.AST, capture: ast.AST) -> bool:
+    """Tell whether a function captures and replays at each call, one after the other."""
+    body = function.body if isinstance(function, Definition) else []
+    replayed = any(isinstance(statement, ast.Expr) and _calls(statement.value, "replay") for statement in body)
+    return replayed and _directly_in(body, capture)
+
+
 def is_reduce_overhead(node: ast.Call) -> bool:
     """Tell whether a call compiles with CUDA graphs."""
     mode = next((keyword.value for keyword in node.keywords if keyword.arg == "mode"), None)

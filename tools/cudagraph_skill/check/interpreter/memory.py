@@ -183,16 +183,16 @@ class Memory(Reports):
         old = holder.slots.get(key)
         self.journal.append((holder.slots, key, old))
         holder.slots[key] = value
-        if not self.inside and isinstance(value, Tensor) and self.torch.script:
+        if not self.inside and self.torch.script and (isinstance(value, Tensor) or type(value) is Value):
             self._note_binding((id(holder), key), value, node)
         # What this round has made itself is gone after it.
         if self.round and holder.made < self.round:
             self._remember(holder, key, old, node)
 
-    def _note_binding(self, slot: Slot, value: Tensor, node: ast.AST) -> None:
-        """Note where a script binds a name to a tensor: after a capture, a replay goes on reading the one before."""
+    def _note_binding(self, slot: Slot, value: Value, node: ast.AST) -> None:
+        """Note where a script binds a name to a tensor, or to what may be one: a replay goes on reading the one before."""
         self.bound_at[slot] = self.site(node)
-        if self.binding is not None and self.copying:
+        if self.binding is not None and self.copying and isinstance(value, Tensor):
             self.binding(slot, value, node)
 
     def write_items(self, sequence: Sequence, items: list[Value] | None, rest: Value | None, node: ast.AST) -> None:

@@ -187,6 +187,8 @@ class Replays:
             self._on_module_change(owner, name, args, kwargs, node)
 
     def _on_module_change(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> None:
+        if name == "zero_grad" and type(owner) is Value:
+            self.accumulating = None  # whose gradients these are is not known
         owned = self._parameters(owner)
         if not any(self._reads(tensor) for tensor in owned):
             return
@@ -252,9 +254,13 @@ class Replays:
         for slot, (holder, key, storages, bound) in capture.slots.items():
             now = holder.slots.get(key)
             where = machine.bound_at.get(slot)
-            if isinstance(now, Tensor) and not now.storages & storages and where is not None and where != bound:
+            unknown = type(now) is Value
+            other = unknown or (isinstance(now, Tensor) and not now.storages & storages)
+            if other and where is not None and where != bound:
                 message = f"`{key}` is bound to a new tensor after the capture; replays go on reading the old one"
+                machine.assuming += unknown
                 machine.add("CG304", *where, message, ())
+                machine.assuming -= unknown
 
     def _on_graphed_call(self, owner: Partial) -> None:
         """Look at a call of a graphed callable: a replay, if its module is in the mode of the capture."""

@@ -59,6 +59,7 @@ class State:
         self.lasting_hooks: list[Value] = []  # of tensors, registered before the capture
         self.files_change = False  # other code writes files between calls
         self.log_level = ""
+        self.validates = True  # distributions check their arguments, unless they are told
         self.products: list[tuple[ast.AST, tuple[str, int, int], tuple[str, ...]]] = []  # prod and cumprod of this round
         self.scheduled: set[int] = set()  # parameter groups whose schedule is stepped in the capture
 

@@ -76,6 +76,8 @@ def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value
         return objects.of_class(machine, owner, name)
     if isinstance(owner, (Function, Partial)) and name == "__name__":
         return Host("str", sym=mix("name", owner.sym))
+    if type(owner) is Value and name == "zero_grad":
+        return Method(owner, name)  # an optimizer or a module, whatever else is known of it
     if type(owner) is Value or isinstance(owner, (Function, Partial, Native)):
         return Value(mix("attribute", owner.sym, name), owner.origins)
     return Method(owner, name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check import edits
-from cudagraph_skill.check.interpreter.values import Host, Object, Tensor, Value, quoted, tensors_in
+from cudagraph_skill.check.interpreter.values import Host, Object, Tensor, Value, const, is_none, quoted, tensors_in
+from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import factories
 
 if TYPE_CHECKING:
@@ -21,8 +22,18 @@ _ALWAYS_CHECKS = {"OneHotCategorical", "OneHotCategoricalStraightThrough", "Mult
                   "Binomial", "NegativeBinomial", "MultivariateNormal"}  # fmt: skip
 
 
-def _validates(made: Object) -> bool:
+def set_default(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Set whether distributions that are made from now on validate their arguments, unless they are told."""
+    del node
+    value = bind("value", args, kwargs).get("value")
+    machine.torch.validates = not (isinstance(value, Host) and value.value is False)
+    return const(None)
+
+
+def _validates(machine: Machine, made: Object) -> bool:
     given = made.kwargs.get("validate_args")
+    if given is None or is_none(given):
+        return machine.torch.validates
     return not (isinstance(given, Host) and given.value is False)
 
 
@@ -31,9 +42,9 @@ def distribution(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: 
     made = Object(name, args, kwargs, machine.round)
     on_gpu = any(tensor.on_gpu for part in (*args, *kwargs.values()) for tensor in tensors_in(part))
     last = name.rsplit(".", 1)[-1]
-    if on_gpu and last in _ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(made):
+    if on_gpu and last in _ALWAYS_CHECKS and "scale_tril" not in kwargs and machine.inside and not _validates(machine, made):
         machine.report("CG228", node, f"{quoted(node)} reads its arguments on the host even without validation")
-    if on_gpu and _validates(made) and machine.inside:
+    if on_gpu and _validates(machine, made) and machine.inside:
         machine.report(
             "CG228",
             node,
@@ -50,7 +61,7 @@ def _of_distribution(machine: Machine, made: Object, name: str, args: Args, node
     if name in {"sample", "rsample"} and not any(map(_on_gpu, parts)):
         return factories.cpu_random(machine, node)
     machine.gpu_work(node, *args)
-    if _validates(made):
+    if _validates(machine, made):
         _report_validation(machine, made, name, args, node)
     elif name == "sample" and any(part.name.endswith((".Normal", ".LogNormal")) for part in parts):
         machine.report("CG229", node, f"{quoted(node)} checks the standard deviations on the host; rsample() does not")

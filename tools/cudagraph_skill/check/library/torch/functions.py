@@ -21,7 +21,19 @@ from cudagraph_skill.check.interpreter.values import (
 from cudagraph_skill.check.library import python
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.parameters import spelled
-from cudagraph_skill.check.library.torch import factories, graphs, objects, ops, random, results, state, tensors, transfer
+from cudagraph_skill.check.library.torch import (
+    autograd,
+    distributions,
+    factories,
+    graphs,
+    objects,
+    ops,
+    random,
+    results,
+    state,
+    tensors,
+    transfer,
+)
 from cudagraph_skill.check.library.torch.attributes import attribute, named
 from cudagraph_skill.check.library.torch.devices import where_of
 from cudagraph_skill.check.library.torch.elementwise import elementwise
@@ -74,6 +86,8 @@ def call(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.AST)
         return call_method(machine, args[0], name[13:], args[1:], kwargs, node) if args else Value()
     if name.startswith("torch.cuda.") and name.endswith("Tensor") and args and isinstance(args[0], Sequence):
         return factories.legacy(machine, args[0], node)
+    if name.endswith(".set_default_validate_args"):  # of any class of distributions
+        return distributions.set_default(machine, args, kwargs, node)
     special = objects.function(machine, name, args, kwargs, node)
     if special is not None:
         return special
@@ -98,6 +112,10 @@ def call_method(machine: Machine, receiver: Value, name: str, args: Args, kwargs
         return _tensor_method(machine, receiver, name, args, kwargs, node)
     if isinstance(receiver, (Object, Instance, Super)):
         return objects.method(machine, receiver, name, args, kwargs, node)
+    if type(receiver) is Value and name == "zero_grad":
+        if machine.torch.calling is not None:
+            machine.torch.calling(machine, receiver, name, args, kwargs, node)
+        return autograd.zero_grad(machine, receiver, args, kwargs, node)
     if isinstance(receiver, Host) and receiver.kind == "dtype":
         return Value(mix(name, receiver.sym))
     return python.method(machine, receiver, name, args, kwargs, node)
