@@ -347,7 +347,7 @@ class Reader:
         if not isinstance(given, Sequence):
             guessed = type(samples) is Value and isinstance(given, Function)
             inputs = self.entry_points.guessed_inputs(given) if guessed else _inputs(samples)
-            if how == "CudaGraphModule":  # its first calls are eager
+            for _ in range(_WARM_UPS) if how == "CudaGraphModule" else ():  # its first calls are eager
                 self.machine.call(given, inputs, {}, node)
             self._graph_one(given, inputs, node)
             self._end()
