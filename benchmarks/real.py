@@ -2,7 +2,7 @@
 
     python benchmarks/real.py missing FOLDER           the commands that bring the repositories of real.json to FOLDER
     python benchmarks/real.py run FOLDER               the figures; FOLDER has each as OWNER+NAME, at the commit of real.json
-    python benchmarks/real.py run FOLDER --split test    only those that were not looked at while the check was tuned
+    python benchmarks/real.py run FOLDER --split test    only those that the check was not tuned on
     python benchmarks/real.py run FOLDER --misses      the captures that were not read, and the findings, in `split: dev`
 
 real.json names files by repository and commit, and the lines where they capture: a `with` of torch.cuda.graph, `capture_begin`,

@@ -132,8 +132,7 @@ def summary(report: Report, lines: Lines) -> str:
     if kind == "nothing":
         return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all"
     if kind == "clean":
-        notes = f", {_count(costs, 'note')}" if costs else ""
-        return f"{subject}: no errors, no warnings{notes}. Next: verify replay against eager."
+        return _clean(subject, costs)
     worst = next(
         finding for finding in ordered(report) if hazard(finding.id).severity == ("error" if kind == "fails" else "warning")
     )
@@ -144,6 +143,11 @@ def summary(report: Report, lines: Lines) -> str:
     also = f", {wrong} {'go' if wrong > 1 else 'goes'} silently wrong" if wrong else ""
     stand = "they stand" if many else "it stands"
     return f"{subject} cannot be graphed as {stand}: {_count(fails, 'line')} fail{'s' * (fails == 1)} at capture{also}{first}"
+
+
+def _clean(subject: str, costs: int) -> str:
+    notes = f", {_count(costs, 'note')}" if costs else ""
+    return f"{subject}: no errors, no warnings{notes}. Next: verify replay against eager."
 
 
 def _partial(report: Report, subject: str) -> str:

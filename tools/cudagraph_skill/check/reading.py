@@ -86,7 +86,7 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
         return report
     if function is None and not options.every and not _captures(source.text):
         return report
-    if function is not None and _makes_a_capture(source.tree, function):
+    if _makes_a_capture(source.tree, function):
         report.notes.append(
             f"{source.path}: {function} makes a capture, it is not captured itself: what the file captures was read"
         )
@@ -108,11 +108,11 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
     return report
 
 
-def _makes_a_capture(tree: ast.Module, function: str) -> bool:
+def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:
     """Return whether a function captures for later replays; one that also replays at once may be a step that is captured wrongly."""
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, replays_at_once  # noqa: PLC0415 - not for a file that captures nothing
 
-    named = _path_of(tree, function.replace("<locals>.", "")) or []
+    named = _path_of(tree, (function or "").replace("<locals>.", "")) or []
     captures = [path[-1] for path in capture_paths(tree) if named and path[: len(named)] == named and len(path) > len(named)]
     return bool(captures) and not any(replays_at_once(named[-1], capture) for capture in captures)
 

@@ -183,12 +183,12 @@ class Replays:
             self._on_replay(owner)
         elif name == "graphed" and isinstance(owner, Partial):
             self._on_graphed_call(owner)
+        elif name == "zero_grad" and type(owner) is Value:
+            self.accumulating = None  # whose gradients these are is not known
         elif self.captured and name in _MODULE_CHANGES:
             self._on_module_change(owner, name, args, kwargs, node)
 
     def _on_module_change(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> None:
-        if name == "zero_grad" and type(owner) is Value:
-            self.accumulating = None  # whose gradients these are is not known
         owned = self._parameters(owner)
         if not any(self._reads(tensor) for tensor in owned):
             return

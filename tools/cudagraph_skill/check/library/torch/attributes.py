@@ -76,11 +76,15 @@ def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value
         return objects.of_class(machine, owner, name)
     if isinstance(owner, (Function, Partial)) and name == "__name__":
         return Host("str", sym=mix("name", owner.sym))
+    if type(owner) is Value or isinstance(owner, (Function, Partial, Native)):
+        return _of_unknown(owner, name)
+    return Method(owner, name)
+
+
+def _of_unknown(owner: Value, name: str) -> Value:
     if type(owner) is Value and name == "zero_grad":
         return Method(owner, name)  # an optimizer or a module, whatever else is known of it
-    if type(owner) is Value or isinstance(owner, (Function, Partial, Native)):
-        return Value(mix("attribute", owner.sym, name), owner.origins)
-    return Method(owner, name)
+    return Value(mix("attribute", owner.sym, name), owner.origins)
 
 
 def _of_external(owner: External, name: str) -> Value:
