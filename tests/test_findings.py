@@ -100,14 +100,14 @@ def _report(
             "partial",
             4,
             "captured code was not read to its end: train.py:20 (Runner.capture) and 1 other place; nothing was found in step",
-            "skill check --run train.py",
+            "skill check FILE:FUNCTION",
         ),
         (
             _report(regions=(), unread=(LONG,)),
             "partial",
             4,
             "captured code was not read to its end: train.py:20 (Runner.capture)",
-            "skill check --run train.py",
+            "skill check FILE:FUNCTION",
         ),
         (
             _report(FROZEN, unread=(LONG,)),

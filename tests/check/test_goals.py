@@ -193,3 +193,15 @@ def capture(model, x):
     assert report.findings == []
     assert [region.line for region in report.regions] == [6]
     assert report.notes == ["program.py: capture makes a capture, it is not captured itself: what the file captures was read"]
+
+
+def test_a_named_function_that_cannot_be_reached_is_not_called_clean() -> None:
+    text = """
+def outer(flag):
+    raise ValueError
+    class Step:
+        def run(self, x):
+            return x.item()
+"""
+    report = check_text(text, "program.py", "outer.Step.run", Options())
+    assert [(part.name, part.line) for part in report.unread] == [("outer.Step.run", 5)]

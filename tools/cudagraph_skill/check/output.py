@@ -176,8 +176,6 @@ def next_step(report: Report, steps: Steps) -> str:
         return steps.read(COMPARE)
     if kind == "unread":
         return "correct the syntax, then check again"
-    if kind == "partial":
-        return steps.check(f"--run {report.unread[0].path}")
     return steps.check("FILE:FUNCTION")
 
 

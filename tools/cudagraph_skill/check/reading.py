@@ -73,7 +73,7 @@ class _Part(NamedTuple):
     """What one reader has read: captured code to its end, captured code cut short, the ids of captures that it came to."""
 
     whole: list[Region]
-    cut: list[Region]
+    cut: dict[Region, str]
     done: set[int]
     too_long: bool
     steps: int
@@ -120,10 +120,10 @@ def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:
 def _cut_short(parts: list[_Part]) -> Iterator[Unread]:
     """Yield captured code that no reader has read to its end."""
     whole = {(region.path, region.line) for part in parts for region in part.whole}
-    cut = {(region.path, region.line): region for part in parts for region in part.cut}
-    for place, region in cut.items():
+    cut = {(region.path, region.line): (region.name, reason) for part in parts for region, reason in part.cut.items()}
+    for place, (name, reason) in cut.items():
         if place not in whole:
-            yield Unread(*place, region.name, "it is longer than this check reads; what stands behind that was not looked at")
+            yield Unread(*place, name, reason)
 
 
 def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterator[Unread]:
@@ -149,8 +149,13 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
     opened = reader.project.sources()
     findings = sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id))
     wanted = [item for item in findings if chosen(item.id, options, certain=item.certain) and not _silenced(item, opened)]
-    known = {(item.path, item.line, item.id) for item in report.findings}  # another way to the same line says no more
-    report.findings.extend(item for item in wanted if (item.path, item.line, item.id) not in known)
+    # Another way to the same line says no more, unless only this one is certain.
+    best = {(item.path, item.line, item.id): item for item in report.findings}
+    for item in wanted:
+        known = best.get((item.path, item.line, item.id))
+        if known is None or (item.certain and not known.certain):
+            best[item.path, item.line, item.id] = item
+    report.findings[:] = best.values()
     report.regions.extend(item for item in reader.regions if item not in report.regions)
     note = f"{source.path}: the program is larger than the budget of this check; it was read in part"
     report.notes.extend([note] if reader.program_exhausted and note not in report.notes else [])

@@ -84,6 +84,8 @@ class Span(NamedTuple):
 @lru_cache(maxsize=400)
 def spans(tree: ast.Module) -> dict[int, Span]:
     """Return what stands between `capture_begin` and `capture_end`, by the id of the statement that begins it."""
+    if not begins(tree):
+        return {}
     found: dict[int, Span] = {}
     blocks = [
         block

@@ -61,7 +61,7 @@ class Reader:
         self._sites: set[int] = set()  # ids of the statement or call that captures what is being read
         self.reading: Region | None = None  # what is captured by the code that is being read
         self.whole: list[Region] = []  # those that were read to their end
-        self.cut: list[Region] = []  # those that are larger than the budget
+        self.cut: dict[Region, str] = {}  # those that were not, and why
         self.program_exhausted = False  # the code around it is
         # Which Python arguments of the captured function differ from call to call
         self._changed: list[int] = []
@@ -75,7 +75,7 @@ class Reader:
             around = self.reading is None and program and error.args == (False,)
             self.program_exhausted = self.program_exhausted or around
             if self.reading is not None:
-                self.cut.append(self.reading)
+                self.cut[self.reading] = "it is longer than this check reads; what stands behind that was not looked at"
                 self.done -= self._sites  # another way to it may be shorter
                 self.reading = None
             # What was found stays; the next function of the file starts from the top level.
@@ -111,6 +111,9 @@ class Reader:
         self.entry_points.build(path)
         entry, node = self.entry_points.entry(path)
         if entry is None or node is None:
+            if self.reading is not None:
+                self.cut[self.reading] = "what it is defined in could not be followed to its definition"
+            self.reading = None
             return
         self.entry_points.enter_module()
         # Names that the call makes are not those of the module.

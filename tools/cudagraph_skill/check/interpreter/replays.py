@@ -258,9 +258,7 @@ class Replays:
             other = unknown or (isinstance(now, Tensor) and not now.storages & storages)
             if other and where is not None and where != bound:
                 message = f"`{key}` is bound to a new tensor after the capture; replays go on reading the old one"
-                machine.assuming += unknown
-                machine.add("CG304", *where, message, ())
-                machine.assuming -= unknown
+                machine.add("CG304", *where, message, (), certain=not unknown)
 
     def _on_graphed_call(self, owner: Partial) -> None:
         """Look at a call of a graphed callable: a replay, if its module is in the mode of the capture."""

@@ -43,10 +43,10 @@ class Reports(Frames):
         self.writes: dict[Slot, list[Write]] = {}
         self.sunk: set[Slot] = set()  # slots on which GPU work depends
 
-    def report(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None) -> None:
+    def report(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None, *, certain: bool = True) -> None:
         """Add a finding at `node`, unless this round does not report."""
         if self.reporting and not self.quiet and self.inside:
-            self.add(hazard, *self.site(node), message, self.via(), edit)
+            self.add(hazard, *self.site(node), message, self.via(), edit, certain=certain)
 
     def report_at(self, hazard: str, made: Object, message: str, edit: Edit | None = None) -> None:
         """Add a finding where an object was made: that is where the user changes its options."""
@@ -54,7 +54,16 @@ class Reports(Frames):
             self.add(hazard, *made.site, message, (), edit)
 
     def add(
-        self, hazard: str, path: str, line: int, column: int, message: str, via: tuple[str, ...], edit: Edit | None = None
+        self,
+        hazard: str,
+        path: str,
+        line: int,
+        column: int,
+        message: str,
+        via: tuple[str, ...],
+        edit: Edit | None = None,
+        *,
+        certain: bool = True,
     ) -> None:
         """Add a finding, the first for its line and hazard."""
         # Text with a GPU tensor in it fails the capture (CG204): that it is printed only once does not matter then.
@@ -62,8 +71,9 @@ class Reports(Frames):
             return
         # Loops and repeated calls come to the same line again: the first message stays, unless only this one is certain.
         known = self.findings.get((path, line, hazard))
-        if known is None or (not known.certain and not self.assuming):
-            self.findings[path, line, hazard] = Finding(path, line, column, hazard, message, via, edit, not self.assuming)
+        certain = certain and not self.assuming
+        if known is None or (certain and not known.certain):
+            self.findings[path, line, hazard] = Finding(path, line, column, hazard, message, via, edit, certain)
 
     def origin(self, hazard: str, node: ast.AST, message: str, slot: Slot | None = None) -> Origins:
         """Return a mark for a value that changes at every call, set at `node`; nothing outside captured code."""

@@ -180,10 +180,8 @@ def _report_swallowed(machine: Machine, node: ast.Try, before: set[tuple[str, in
     for key in set(machine.findings) - before:
         if machine.library.breaks_capture(key[2]):
             cause = machine.findings[key]
-            machine.assuming += not cause.certain
             message = f"the except of line {node.handlers[0].lineno} cannot save the capture that this breaks: it stays invalid"
-            machine.add("CG233", cause.path, cause.line, cause.column, message, cause.via)
-            machine.assuming -= not cause.certain
+            machine.add("CG233", cause.path, cause.line, cause.column, message, cause.via, certain=cause.certain)
 
 
 def _with(machine: Machine, node: ast.With | ast.AsyncWith) -> int:

@@ -53,9 +53,8 @@ def _holds_together(machine: Machine, node: ast.BoolOp) -> Truth:
 def truth_of(machine: Machine, value: Value, node: ast.AST) -> Truth:
     """Return the truth of a value; a tensor on the GPU has none during capture."""
     if isinstance(value, Tensor) and value.on_gpu:
-        machine.assuming += value.assumed
-        machine.report("CG202", node, f"the truth of the GPU tensor {quoted(node)} is needed on the host")
-        machine.assuming -= value.assumed
+        message = f"the truth of the GPU tensor {quoted(node)} is needed on the host"
+        machine.report("CG202", node, message, certain=not value.assumed)
         return None, NONE
     if isinstance(value, Host):
         # A device without an index is known by its kind alone, which is an empty string where it is not.
