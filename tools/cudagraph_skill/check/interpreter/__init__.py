@@ -13,6 +13,8 @@ One file:
 5. Where GPU work depends on a marked value, `reports.Reports.sink` reports the origin; hazards that do not depend on change
    are reported at once with `reports.Reports.report`. `frames.Frames.via` gives the calls that lead there.
 6. `replays.Replays` follows what a script does after its capture.
+7. A capture that nothing has come to is a `goals.Goal`: conditions and early returns are taken to lead there. What is not known at
+   all and used as a tensor is one by `assumptions`, and what follows from that is likely, not certain.
 
 `values` describes what is known of a value; `join` there makes one of two that may be.
 """

@@ -18,18 +18,6 @@ _OF_TENSORS = {
     "item", "cpu", "numpy", "tolist", "nonzero", "masked_select", "unique", "sum", "mean", "argmax", "argmin", "softmax", "log_softmax",
     "norm", "amax", "amin", "cumsum", "masked_fill", "clamp", "topk", "sigmoid", "relu", "logsumexp", "isnan", "isinf", "isfinite",
 }  # fmt: skip
-_READING = {
-    "nonzero",
-    "argwhere",
-    "masked_select",
-    "unique",
-    "unique_consecutive",
-    "bincount",
-    "histc",
-    "is_nonzero",
-    "equal",
-    "allclose",
-}
 # How code names what is on the host
 _ON_HOST = re.compile(r"cpu|host|numpy|\bnp\b|_np\b|list|\bargs\b|config|cfg")
 
@@ -47,14 +35,6 @@ def picks_by_mask(machine: Machine, owner: Value, node: ast.AST) -> bool:
     if type(owner) is not Value or not machine.inside or not isinstance(node, ast.Subscript):
         return False
     return isinstance(node.slice, ast.Compare) and ast.dump(node.slice.left) == ast.dump(node.value)
-
-
-def operands_for(machine: Machine, function: str, args: list[Value]) -> list[Value]:
-    """Return the arguments of a function: an unknown one is an assumed tensor where torch reads its values on the host."""
-    reads = function.startswith("torch.") and function.removeprefix("torch.") in _READING
-    if not reads or not machine.inside or not args or type(args[0]) is not Value:
-        return args
-    return [assumed(args[0]), *args[1:]]
 
 
 def assumed(value: Value) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.assumptions import assuming, operands_for
+from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
 from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
 from cudagraph_skill.check.interpreter.identity import fingerprint, outline
@@ -179,7 +179,6 @@ def _call_instance(machine: Machine, instance: Instance, args: list[Value], kwar
 
 
 def _call_external(machine: Machine, external: External, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    args = operands_for(machine, external.name, args)
     return assuming(
         machine, [*args, *kwargs.values()], lambda: machine.library.call(machine, external.name, args, kwargs, node)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.assumptions import assumed, assuming
 from cudagraph_skill.check.interpreter.attributes import Super
 from cudagraph_skill.check.interpreter.values import (
     Host,
@@ -135,6 +136,10 @@ def operation(machine: Machine, full: str, args: Args, kwargs: Kwargs, node: ast
     row = ops.find(full)
     bound = bind(row.signature, args, kwargs)
     first = bound.first()
+    if type(first) is Value and machine.inside and row.failures and args and args[0] is first:
+        # What fails with a tensor is likely to fail: nothing else is known of the argument
+        tensor = assumed(first)
+        return assuming(machine, [tensor], lambda: operation(machine, full, [tensor, *args[1:]], kwargs, node))
     if row.returns in {ops.ANSWER, ops.BOOL_ANSWER}:
         return _answer(row, bound, full)
     if row.returns == ops.UPLOAD:
