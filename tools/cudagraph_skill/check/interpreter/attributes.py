@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.input.modules import Module
 from cudagraph_skill.check.interpreter.assumptions import assuming, tensor_for
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Choice,
@@ -19,7 +20,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     joined,
-    mix,
 )
 
 if TYPE_CHECKING:

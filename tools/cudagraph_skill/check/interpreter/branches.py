@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.assignment import assign
-from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, RETURN
+from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RETURN
 from cudagraph_skill.check.interpreter.reports import only_guard
 from cudagraph_skill.check.interpreter.values import Host, const
 
@@ -44,13 +44,16 @@ def decide(
         return run_and_note
 
     if truth is None:
-        return machine.fork(noting(then), noting(otherwise))
+        return machine.perhaps(lambda: machine.fork(noting(then), noting(otherwise)))
     taken, missed = (noting(then), noting(otherwise)) if truth else (noting(otherwise), noting(then))
     # The other branch is looked at first, for the GPU work in it that the graph will lack.
     mark = len(machine.journal)
-    machine.hushed(missed)
+    left = machine.hushed(missed) in {RETURN, BREAK, CONTINUE}
     machine.undo(mark)
-    return taken()
+    status = taken()
+    if left and status == NEXT and not only_guard(origins):
+        machine.emit(origins, node)  # what stands behind would not run in the calls that leave here
+    return status
 
 
 def refills(node: ast.If) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.items import key_of
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Choice,
@@ -23,7 +24,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     is_none,
-    mix,
     origins_of,
     quoted,
 )
@@ -52,8 +52,8 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: as
         return _membership(machine, op, left, right, node)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _of_tensors(machine, left, right, node)
-    if isinstance(left, Host) and isinstance(right, Host) and left.known and right.known:
-        return _of_known(op, left, right)
+    if isinstance(left, Host) and isinstance(right, Host):
+        return _of_hosts(machine, op, left, right)
     if isinstance(left, Sequence) and isinstance(right, Sequence):
         return _of_sequences(machine, left, right, node)
     if isinstance(left, Instance):
@@ -77,12 +77,20 @@ def _of_tensors(machine: Machine, left: Value, right: Value, node: ast.AST) -> V
     return result
 
 
-def _of_known(op: ast.cmpop, left: Host, right: Host) -> Value:
+def _of_hosts(machine: Machine, op: ast.cmpop, left: Host, right: Host) -> Value:
     origins = left.origins | right.origins
+    if machine.rises(left) and right.known and not right.origins and _is_above(left, right):
+        return const(isinstance(op, (ast.Gt, ast.GtE, ast.NotEq)))  # and so it will be at every later call
+    if not (left.known and right.known):
+        return Host("bool", sym=mix(type(op).__name__, left.sym, right.sym), origins=origins)
     try:
         return const(bool(_COMPARISONS[type(op)](left.value, right.value)), origins)
     except TypeError:
         return Host("bool", origins=origins)
+
+
+def _is_above(left: Host, right: Host) -> bool:
+    return left.least is not None and isinstance(right.value, (int, float)) and left.least > right.value
 
 
 def _of_sequences(machine: Machine, left: Sequence, right: Sequence, node: ast.AST) -> Value:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.check.interpreter.capture_sites import Definition, builders
 from cudagraph_skill.check.interpreter.frames import Frame
 from cudagraph_skill.check.interpreter.guesses import guess
+from cudagraph_skill.check.interpreter.symbols import fresh
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Class,
@@ -22,7 +23,6 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
-    fresh,
 )
 
 if TYPE_CHECKING:

@@ -14,10 +14,12 @@ from cudagraph_skill.check.interpreter.definitions import defaults
 from cudagraph_skill.check.interpreter.items import item_at, items_of, key_of, sample_item
 from cudagraph_skill.check.interpreter.iteration import iterate
 from cudagraph_skill.check.interpreter.operators import binary, unary
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.truth import holds, truth_of
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Bound,
+    Choice,
     Function,
     Host,
     Instance,
@@ -29,7 +31,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     joined,
-    mix,
     origins_of,
     quoted,
 )
@@ -183,9 +184,18 @@ def _call(machine: Machine, node: ast.Call) -> Value:
         value = machine.value(keyword.value)
         if keyword.arg is not None:
             kwargs[keyword.arg] = value
-        elif isinstance(value, Mapping):
-            kwargs |= {key: item for key, item in value.slots.items() if isinstance(key, str)}
+        else:
+            kwargs |= _spread(value)
     return machine.call(function, args, kwargs, node)
+
+
+def _spread(value: Value) -> dict[str, Value]:
+    """Return the keywords that `**value` gives: those of one alternative only may be there or not, so nothing is known of them."""
+    options = [option for option in (value.options if isinstance(value, Choice) else [value]) if isinstance(option, Mapping)]
+    names = {key for option in options for key in option.slots if isinstance(key, str)}
+    if len(options) == 1:
+        return {name: options[0].slots[name] for name in names}
+    return {name: Value() for name in names}
 
 
 def _lambda(machine: Machine, node: ast.Lambda) -> Value:

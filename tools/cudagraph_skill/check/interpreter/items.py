@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.assumptions import assumed, assuming, picks_by_mask
 from cudagraph_skill.check.interpreter.attributes import bind_member
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Choice,
@@ -22,7 +23,6 @@ from cudagraph_skill.check.interpreter.values import (
     const,
     is_none,
     joined,
-    mix,
     quoted,
 )
 

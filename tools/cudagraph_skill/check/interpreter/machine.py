@@ -13,6 +13,7 @@ from cudagraph_skill.check.interpreter.capture_sites import Span, begins, spans
 from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
 from cudagraph_skill.check.interpreter.memory import Memory
 from cudagraph_skill.check.interpreter.reports import only_guard
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Function,
@@ -24,7 +25,6 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
-    mix,
     origins_of,
     quoted,
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cudagraph_skill.check.interpreter.frames import CONTINUE, NEXT, Site
 from cudagraph_skill.check.interpreter.identity import fingerprint
 from cudagraph_skill.check.interpreter.reports import Reports, Slot, Write
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.torch_state import State
 from cudagraph_skill.check.interpreter.values import (
     Array,
@@ -31,7 +32,6 @@ from cudagraph_skill.check.interpreter.values import (
     is_none,
     join,
     joined,
-    mix,
     origins_of,
     quoted,
     tensors_in,
@@ -110,6 +110,16 @@ class Memory(Reports):
         if len(self.starts) < 2 or slot not in self.starts[-1] or slot not in self.starts[-2]:
             return False
         return self.starts[-1][slot][0] != self.starts[-2][slot][0]
+
+    def rises(self, value: Host) -> bool:
+        """Tell whether a number changes from call to call, and was never smaller than at the call before."""
+        slots = {origin.slot for origin in value.origins}
+        return bool(slots) and all(slot is not None and self._grows(slot) for slot in slots)
+
+    def _grows(self, slot: Slot) -> bool:
+        held = [start[slot][1] for start in self.starts if slot in start]
+        bounds = [value.least for value in held if isinstance(value, Host) and value.least is not None]
+        return 1 < len(bounds) == len(held) and bounds == sorted(bounds)
 
     def _now(self, change: Change) -> tuple[object, Value | None]:
         holder, key = change

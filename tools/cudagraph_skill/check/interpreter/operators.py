@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.items import item_at, items_of, sample_item, set_item
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Host,
@@ -20,7 +21,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     joined,
-    mix,
     number,
     origins_of,
     quoted,
@@ -117,7 +117,10 @@ def _of_hosts(kind: type, left: Host, right: Host) -> Value:
             return const(_OPERATORS[kind][0](left.value, right.value), origins)
         except (TypeError, ValueError, ZeroDivisionError, OverflowError, MemoryError):
             return Host("", sym=sym, origins=origins)
-    return Host("str" if "str" in {left.kind, right.kind} else "number", sym=sym, origins=origins)
+    result = Host("str" if "str" in {left.kind, right.kind} else "number", sym=sym, origins=origins)
+    if kind is ast.Add and left.least is not None and right.least is not None:
+        result.least = left.least + right.least
+    return result
 
 
 def _is_cheap(kind: type, left: object, right: object) -> bool:

@@ -37,7 +37,7 @@ class Reports(Frames):
         self.findings: dict[tuple[str, int, str], Finding] = {}
         self.inside = False  # in captured code, not in what runs between calls
         self.reporting = False
-        self.assuming = 0  # operations on assumed tensors are being followed
+        self.assuming = 0  # operations on assumed tensors are being followed, or branches of a condition that is not known
         self.quiet = 0  # in code that this capture would not reach
         self.control: list[tuple[Origins, ast.AST | None, int]] = []  # what decides that this code runs, where, how quietly
         self.writes: dict[Slot, list[Write]] = {}
@@ -123,6 +123,15 @@ class Reports(Frames):
             return run()
         finally:
             self.control.pop()
+
+    def perhaps(self, run: Callable[[], int]) -> int:
+        """Run captured code that a condition decides of which nothing is known: what it reports is likely, not certain."""
+        self.assuming += self.inside
+        inside = self.inside
+        try:
+            return run()
+        finally:
+            self.assuming -= inside
 
     def hushed(self, run: Callable[[], int]) -> int:
         """Run code that this capture would not reach: for what it would do, not for its own faults."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Object, Partial, Tensor, Value, fresh
+from cudagraph_skill.check.interpreter.symbols import fresh
+from cudagraph_skill.check.interpreter.values import Object, Partial, Tensor, Value
 
 if TYPE_CHECKING:
     import ast

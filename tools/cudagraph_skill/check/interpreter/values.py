@@ -8,27 +8,20 @@ see: where one reaches GPU work, these are the lines to report.
 from __future__ import annotations
 
 import ast
-import itertools
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cudagraph_skill.check.interpreter.symbols import Sym, either, fresh, mix, sym_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_fresh = itertools.count(1)
 _NOTHING: Final = object()  # where no Python value is known
 _QUOTE = 60  # characters of source in a message
 _WIDE = 64  # items of a container that are told apart
 
-Sym = int
 _NUMBERS = {"extent", "int", "float", "bool", "number"}
 _OPTIONS = 4  # alternatives that are followed one by one
-_REMEMBERED = 100_000  # names of alternatives that are kept
-
-
-def fresh() -> int:
-    """Return a name that nothing else has: for storages, and for values that differ at every call."""
-    return next(_fresh)
 
 
 class Origin(NamedTuple):
@@ -67,17 +60,18 @@ class Value:
 
 
 class Host(Value):
-    """A Python scalar, string, dtype or device; `kind` is its type where that is known, `value` itself where that is known."""
+    """A Python scalar, string, dtype or device; `kind` is its type where known, `value` itself where known, else `least` a bound."""
 
-    __slots__ = ("kind", "value")
+    __slots__ = ("kind", "least", "value")
 
     def __init__(self, kind: str = "", value: object = _NOTHING, sym: Sym | None = None, origins: Origins = NONE) -> None:
         # Equal values have one name: a number that is computed anew in each call has not changed.
         if sym is None and value is not _NOTHING:
-            sym = _sym_of(value)
+            sym = sym_of(value)
         super().__init__(sym, origins)
         self.kind = kind
         self.value = value
+        self.least: float | None = 0 if kind == "extent" else value if isinstance(value, (int, float)) else None
 
     @property
     def known(self) -> bool:
@@ -86,14 +80,19 @@ class Host(Value):
 
     def marked(self, origins: Origins) -> Value:
         """Return the same value with more origins."""
-        return Host(self.kind, self.value, self.sym, self.origins | origins) if origins - self.origins else self
+        return self._with(self.origins | origins) if origins - self.origins else self
 
     def settled(self) -> Host:
         """Return the same value without origins: it was made in an earlier call and has not changed since."""
         if not self.origins:
             return self
         # A rank does not change in one process, but other processes have another.
-        return Host(self.kind, self.value, self.sym, frozenset(origin for origin in self.origins if origin.id == "CG706"))
+        return self._with(frozenset(origin for origin in self.origins if origin.id == "CG706"))
+
+    def _with(self, origins: Origins) -> Host:
+        same = Host(self.kind, self.value, self.sym, origins)
+        same.least = self.least
+        return same
 
 
 class Tensor(Value):
@@ -441,18 +440,6 @@ class Choice(Value):
         return self.options
 
 
-def mix(*parts: object) -> Sym:
-    """Return the name of a value that is made of these in one certain way."""
-    return hash(parts)
-
-
-def _sym_of(value: object) -> Sym:
-    try:
-        return hash((type(value).__name__, value))  # with the type: 1, 1.0 and True are equal, and not the same to a kernel
-    except TypeError:  # a known value that is not hashable, such as a slice before Python 3.12
-        return hash((type(value).__name__, repr(value)))
-
-
 def const(value: object, origins: Origins = NONE) -> Host:
     """Return a Python value that is known."""
     return Host(type(value).__name__, value, None, origins)
@@ -461,20 +448,6 @@ def const(value: object, origins: Origins = NONE) -> Host:
 def number(sym: Sym | None = None, origins: Origins = NONE) -> Host:
     """Return some Python number."""
     return Host("number", sym=sym, origins=origins)
-
-
-_ALTERNATIVES: dict[Sym, frozenset[Sym]] = {}
-
-
-def either(one: Sym, other: Sym) -> Sym:
-    """Return the name of a value that is one of two: the same however often the same two are joined."""
-    both = _ALTERNATIVES.get(one, frozenset((one,))) | _ALTERNATIVES.get(other, frozenset((other,)))
-    name = hash(both)
-    # A server reads file after file: what it no longer asks for must not stay.
-    if len(_ALTERNATIVES) > _REMEMBERED:
-        _ALTERNATIVES.clear()
-    _ALTERNATIVES[name] = both
-    return name
 
 
 def device(kind: str) -> Host:

@@ -10,6 +10,7 @@ from cudagraph_skill.check.interpreter.attributes import Super, attribute, set_a
 from cudagraph_skill.check.interpreter.items import items_of, picked, sample_item
 from cudagraph_skill.check.interpreter.iteration import run_generator
 from cudagraph_skill.check.interpreter.operators import binary
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.truth import truth_of
 from cudagraph_skill.check.interpreter.values import (
     NONE,
@@ -28,7 +29,6 @@ from cudagraph_skill.check.interpreter.values import (
     const,
     is_none,
     joined,
-    mix,
     number,
     origins_of,
     quoted,

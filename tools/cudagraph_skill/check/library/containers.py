@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.items import items_of, key_of, picked, sample_item
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     External,
     Host,
@@ -16,7 +17,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     joined,
-    mix,
     number,
     origins_of,
     quoted,

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import (
-    Array,
-    Host,
-    Object,
-    Value,
-    const,
-    mix,
-    number,
-    origins_of,
-    quoted,
-    tensors_in,
-)
+from cudagraph_skill.check.interpreter.symbols import mix
+from cudagraph_skill.check.interpreter.values import Array, Host, Object, Value, const, number, origins_of, quoted, tensors_in
 from cudagraph_skill.check.library import stdlib
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.attributes import Later
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Bound,
@@ -20,7 +21,6 @@ from cudagraph_skill.check.interpreter.values import (
     Sequence,
     Value,
     const,
-    mix,
     number,
     origins_of,
     quoted,

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.items import items_of, sample_item
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     NONE,
     Array,
@@ -22,7 +23,6 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
-    mix,
     number,
     origins_of,
     quoted,

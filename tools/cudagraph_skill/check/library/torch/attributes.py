@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Class,
@@ -20,7 +21,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     device,
-    mix,
     number,
     quoted,
 )

@@ -5,18 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import (
-    Host,
-    Object,
-    Sequence,
-    Value,
-    const,
-    is_none,
-    mix,
-    number,
-    quoted,
-    tensors_in,
-)
+from cudagraph_skill.check.interpreter.symbols import mix
+from cudagraph_skill.check.interpreter.values import Host, Object, Sequence, Value, const, is_none, number, quoted, tensors_in
 from cudagraph_skill.check.library import stdlib
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Host, Tensor, Value, mix, origins_of
+from cudagraph_skill.check.interpreter.symbols import mix
+from cudagraph_skill.check.interpreter.values import Host, Tensor, Value, origins_of
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import ops, results, state
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check import edits
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Host,
@@ -12,7 +13,6 @@ from cudagraph_skill.check.interpreter.values import (
     Sequence,
     Tensor,
     Value,
-    mix,
     origins_of,
     quoted,
     tensors_in,

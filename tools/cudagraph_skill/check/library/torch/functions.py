@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.assumptions import assumed, assuming
 from cudagraph_skill.check.interpreter.attributes import Super
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Host,
     Instance,
@@ -14,7 +15,6 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
-    mix,
     number,
     origins_of,
     tensors_in,
@@ -188,7 +188,7 @@ def _answer(row: Operation, args: Arguments, full: str) -> Value:
     others = args.values()[1:]
     if name == "size" and not others:
         return Host("size", sym=mix("shape", owner.ndim, owner.first))
-    kind = "bool" if row.returns == ops.BOOL_ANSWER else "number"
+    kind = "bool" if row.returns == ops.BOOL_ANSWER else "extent" if name == "size" else "number"
     return Host(kind, sym=mix(name, owner.ndim, owner.dtype, *(value.sym for value in others)))
 
 

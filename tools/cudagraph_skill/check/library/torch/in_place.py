@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Host, Tensor, Value, fresh, mix, origins_of, quoted
+from cudagraph_skill.check.interpreter.symbols import fresh, mix
+from cudagraph_skill.check.interpreter.values import Host, Tensor, Value, origins_of, quoted
 from cudagraph_skill.check.library.torch import ops, transfer
 from cudagraph_skill.check.library.torch.devices import is_true
 

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import (
-    NONE,
-    Array,
-    Host,
-    Sequence,
-    Tensor,
-    Value,
-    is_none,
-    mix,
-    origins_of,
-    quoted,
-)
+from cudagraph_skill.check.interpreter.symbols import mix
+from cudagraph_skill.check.interpreter.values import NONE, Array, Host, Sequence, Tensor, Value, is_none, origins_of, quoted
 from cudagraph_skill.check.library.torch import in_place, transfer
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Holder,
     Host,
@@ -15,7 +16,6 @@ from cudagraph_skill.check.interpreter.values import (
     Tensor,
     Value,
     const,
-    mix,
     origins_of,
     quoted,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.check.interpreter.attributes import Super
 from cudagraph_skill.check.interpreter.items import item_at, items_of, key_of, sample_item
 from cudagraph_skill.check.interpreter.iteration import run_generator
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Class,
@@ -25,7 +26,6 @@ from cudagraph_skill.check.interpreter.values import (
     const,
     device,
     joined,
-    mix,
     number,
     origins_of,
     quoted,

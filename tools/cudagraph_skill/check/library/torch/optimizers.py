@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check import edits
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     External,
     Holder,
     Host,
-    Instance,
     Mapping,
     Method,
     Object,
@@ -18,7 +19,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     is_none,
-    mix,
     number,
     quoted,
     tensors_in,
@@ -28,14 +28,13 @@ from cudagraph_skill.check.library.torch import autograd, modules
 from cudagraph_skill.check.library.torch.elementwise import elementwise
 
 if TYPE_CHECKING:
-    import ast
-
     from cudagraph_skill.check.interpreter.machine import Machine
 
 Args = list[Value]
 Kwargs = dict[str, Value]
 
 _NEEDS_CAPTURABLE = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", "Rprop", "ASGD"}
+_FORMS = ("capturable", "fused", "foreach")  # options of a constructor that decide what its step does
 _NO_CAPTURED_FORM = {"LBFGS", "Adafactor", "SparseAdam"}
 
 
@@ -82,8 +81,16 @@ def optimizer(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast
             _schedule(machine, made)
         return made
     given = args[0] if args else kwargs.get("params", Value())
-    give_groups(machine, made, given, {key: value for key, value in kwargs.items() if key != "params"})
+    options = dict.fromkeys(_FORMS, Value()) if _spreads_unknown(machine, node) else {}
+    give_groups(machine, made, given, options | {key: value for key, value in kwargs.items() if key != "params"})
     return made
+
+
+def _spreads_unknown(machine: Machine, node: ast.AST) -> bool:
+    """Return whether a call gets `**options` of which the keys are not all known."""
+    given = [keyword.value for keyword in node.keywords if keyword.arg is None] if isinstance(node, ast.Call) else []
+    spread = [machine.value(value) for value in given if isinstance(value, (ast.Name, ast.Attribute, ast.Dict))]
+    return len(spread) < len(given) or any(not isinstance(value, Mapping) or value.rest is not None for value in spread)
 
 
 def give_groups(machine: Machine, owner: Holder, given: Value, options: Kwargs) -> None:
@@ -309,7 +316,7 @@ def _scaled_step(machine: Machine, optimizer: Value, node: ast.AST, is_off: bool
     groups = groups_of(optimizer) if isinstance(optimizer, Object) else []
     if is_off or (groups and all(_flag(groups, "fused"))):
         return machine.call(Method(optimizer, "step"), [], {}, node)
-    if not isinstance(optimizer, Instance):
+    if groups:  # of an optimizer that is not known, nothing says that it is not fused
         machine.report(
             "CG237", node, f"{quoted(node)} reads on the host whether a gradient is infinite: the optimizer is not fused"
         )

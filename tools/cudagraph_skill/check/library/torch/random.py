@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.values import Host, Object, Sequence, Value, const, device, mix, quoted
+from cudagraph_skill.check.interpreter.symbols import mix
+from cudagraph_skill.check.interpreter.values import Host, Object, Sequence, Value, const, device, quoted
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import devices
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.symbols import fresh, mix
 from cudagraph_skill.check.interpreter.values import (
     External,
     Host,
@@ -14,8 +15,6 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     device,
-    fresh,
-    mix,
     quoted,
     tensors_in,
 )
