@@ -24,7 +24,7 @@ class Finding(NamedTuple):
     `path` is what the user named (a file that the region calls into: relative to the current folder where it lies below it),
     `line` and `column` are 1-based, `message` says in one sentence what was seen, `via` is the way from the region to the line,
     outermost call first ("train.py:31 in step"). `certain` is False where a run would have to decide; `observed` is True where
-    a run on the GPU has shown it.
+    a run on the GPU has shown it, `because` says what the finding rests on, where that was asked for.
     """
 
     path: str
@@ -36,6 +36,7 @@ class Finding(NamedTuple):
     edit: Edit | None = None
     certain: bool = True
     observed: bool = False
+    because: tuple[str, ...] = ()
 
 
 class Region(NamedTuple):

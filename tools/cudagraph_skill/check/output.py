@@ -213,6 +213,8 @@ def record(finding: Finding, reader: Reader) -> dict[str, Any]:
         fields["cell"] = place
     if not finding.certain:
         fields["certain"] = False
+    if finding.because:
+        fields["because"] = list(finding.because)
     return fields
 
 
@@ -277,6 +279,7 @@ def full(finding: Finding, first: bool, reader: Reader) -> str:
     parts.append(f"  fix: {one_line(known.fix)}")
     if finding.via:
         parts.append(f"  called from: {one_line(' > '.join(finding.via))}")
+    parts += [f"  because: {one_line(reason)}" for reason in finding.because]
     if first:
         parts.append(f"  more: {reader.steps.explain(finding.id)}")
     return "\n".join(parts)

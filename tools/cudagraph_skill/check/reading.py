@@ -244,38 +244,38 @@ def _readers(source: Source, function: str | None, options: Options, unread: lis
         path = _path_of(source.tree, wanted)
         if path is None:
             raise no_function(source, function)
-        reader = Reader(Project(source), answers)
+        reader = Reader(Project(source, explains=options.explain), answers)
         _attempt(reader, lambda: reader.named(wanted, path), function, unread)
         yield reader
         return
     if options.every:
-        yield from _every(source, unread)
+        yield from _every(source, unread, explains=options.explain)
         return
     if source.tree is not None:
-        yield from _program(source, source.tree, unread)
+        yield from _program(source, source.tree, unread, explains=options.explain)
 
 
-def _program(source: Source, tree: ast.Module, unread: list[Unread]) -> Iterator[Reader]:
+def _program(source: Source, tree: ast.Module, unread: list[Unread], *, explains: bool) -> Iterator[Reader]:
     """Yield the file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
-    main = Reader(Project(source), answers, _PROGRAM)
+    main = Reader(Project(source, explains=explains), answers, _PROGRAM)
     _attempt(main, lambda: main.script(program=True), "the top level", unread)
     _attempt(main, main.compiled, "torch.compile", unread)
     yield main
     done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, bool(main.cut) or main.program_exhausted
     for find in (roots, nearest):
         for root in find(tree, done) if find is roots or exhausted else []:
-            reader = Reader(Project(source), answers, max(left, _BUDGET))
+            reader = Reader(Project(source, explains=explains), answers, max(left, _BUDGET))
             _attempt(reader, lambda: reader.run_root(root), ".".join(getattr(node, "name", "") for node in root), unread)  # noqa: B023 - called here
             done |= reader.done
             left -= reader.machine.steps
             exhausted = exhausted or bool(reader.cut) or reader.program_exhausted
             yield reader
-    project, left = Project(source), _AIMED_IN_ALL
+    project, left = Project(source, explains=explains), _AIMED_IN_ALL
     for path in capture_paths(tree):
         for reader in _aimed(project, path, done, unread) if left > 0 else []:
             done |= reader.done
@@ -306,14 +306,14 @@ def _aimed(project: Project, path: list[ast.AST], done: set[int], unread: list[U
         yield reader
 
 
-def _every(source: Source, unread: list[Unread]) -> Iterator[Reader]:
+def _every(source: Source, unread: list[Unread], *, explains: bool) -> Iterator[Reader]:
     """Yield readers of each forward, and of each function of the module that seems to take tensors, read as captured code."""
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
-    project = Project(source)
+    project = Project(source, explains=explains)
     wanted = _forwards(project.main.tree)
     first = Reader(project, answers, _BUDGET)
     if wanted:
@@ -332,12 +332,30 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
 
     last = {node.name: node for node in _definitions(tree)}
     forwards: list[tuple[str, list[ast.AST]]] = []
+    others: list[tuple[str, list[ast.AST]]] = []
     for name, node in sorted(last.items(), key=lambda item: item[1].lineno):
         if not isinstance(node, ast.ClassDef):
             forwards += [(name, [node])] if takes_tensors(node) else []
-        elif inner := [node for node in _named(node, "forward") if not isinstance(node, ast.ClassDef)]:
-            forwards.append((f"{name}.forward", [node, inner[-1]]))
-    return forwards
+            continue
+        methods = {inner.name: inner for inner in _definitions(node) if not isinstance(inner, ast.ClassDef)}
+        forwards += [(f"{name}.forward", [node, methods["forward"]])] if "forward" in methods else []
+        others += [
+            (f"{name}.{inner.name}", [node, inner]) for inner in methods.values() if _is_module(node) and takes_tensors(inner)
+        ]
+    # Methods that the file mentions are called with what they really get.
+    called = {part.attr for part in ast.walk(tree) if isinstance(part, ast.Attribute)} | {"forward"}
+    return forwards + [(name, path) for name, path in others if _is_entry(path[-1], called)]
+
+
+def _is_entry(method: ast.AST, called: set[str]) -> bool:
+    name = getattr(method, "name", "__")
+    return name not in called and not name.startswith("__")
+
+
+def _is_module(node: ast.ClassDef) -> bool:
+    """Tell whether a class seems to be a torch module: it has a forward, or a base with that name."""
+    bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    return bool(_named(node, "forward")) or any(base.endswith("Module") for base in bases)
 
 
 def _loaded(reader: Reader) -> None:

@@ -68,6 +68,11 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     change.add_argument("--diff", action="store_true", help="show what --fix would change")
     change.add_argument("--fix", action="store_true", help="apply automatic fixes in place")
     new.add_argument("--statistics", action="store_true", help="print how often each hazard was found")
+    new.add_argument(
+        "--explain-finding",
+        action="store_true",
+        help="print what each finding rests on: which values, what they were taken for, where they came from",
+    )
     new.add_argument("--watch", action="store_true", help="check again whenever a named file changes, until Ctrl-C")
     _add_run(new)
     new.set_defaults(run=run, program=None)
@@ -220,7 +225,9 @@ def _report(args: argparse.Namespace, pasted: bytes | None) -> Report:
     from cudagraph_skill.check.input.targets import split
 
     def options(path: str) -> Options:
-        flags = Options(tuple(args.select or ()), tuple(args.ignore or ()), tuple(args.exclude or ()), args.all)
+        flags = Options(
+            tuple(args.select or ()), tuple(args.ignore or ()), tuple(args.exclude or ()), args.all, args.explain_finding
+        )
         return settings(Path(path), flags)
 
     if pasted is not None:

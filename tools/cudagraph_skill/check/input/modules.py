@@ -59,7 +59,8 @@ def _stamp(path: Path) -> tuple[int, int]:
 class Project:
     """Resolve imports around one file. Installed packages, torch among them, are never opened."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, explains: bool = False) -> None:
+        self.explains = explains  # what findings rest on is kept
         self._known: dict[Path, Module] = {}
         self.guessed: dict[ast.AST, Instance] = {}  # objects made up for classes that nobody makes one of
         path = Path(source.path)

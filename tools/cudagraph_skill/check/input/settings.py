@@ -29,13 +29,14 @@ LIKELY = "LIKELY"  # among ids: findings that are not certain
 class Options(NamedTuple):
     """Select hazards by the beginnings of their ids and files by globs.
 
-    `every` treats every forward() and every function with tensor arguments as captured.
+    `every` treats every forward() and every function with tensor arguments as captured; `explain` keeps what a finding rests on.
     """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     every: bool = False
+    explain: bool = False
 
 
 def chosen(id_: str, options: Options, *, certain: bool = True) -> bool:
@@ -76,7 +77,7 @@ def settings(target: Path, flags: Options) -> Options:
         chosen_options["ignore"] = _ids(flags.ignore, "--ignore")
     if flags.exclude:
         chosen_options["exclude"] = _globs(flags.exclude, Path.cwd())
-    return Options(**chosen_options, every=flags.every)
+    return Options(**chosen_options, every=flags.every, explain=flags.explain)
 
 
 def _project(target: Path) -> dict[str, tuple[str, ...]]:

@@ -44,7 +44,7 @@ def decide(
         return run_and_note
 
     if truth is None:
-        return machine.perhaps(lambda: machine.fork(noting(then), noting(otherwise)))
+        return machine.perhaps(node, lambda: machine.fork(noting(then), noting(otherwise)))
     taken, missed = (noting(then), noting(otherwise)) if truth else (noting(otherwise), noting(then))
     # The other branch is looked at first, for the GPU work in it that the graph will lack.
     mark = len(machine.journal)

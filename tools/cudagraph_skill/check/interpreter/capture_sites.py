@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.frames import Frame
 
 _WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
+# What makes a tensor of a given size
+_FACTORIES = ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_ones", "new_empty")
 _BUILDERS = 6  # functions that are run because they may make an object; the nearest first
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -169,15 +171,39 @@ def builders(tree: ast.Module, classes: set[str]) -> list[Definition]:
 
 
 def loops_with_replay(tree: ast.Module, statement: ast.AST) -> bool:
-    """Tell whether a capture stands, unguarded, in a loop that also replays."""
+    """Tell whether a capture stands, unguarded, in a loop that replays it once and goes over anything but sizes."""
     loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
-    return any(_directly_in(loop.body, statement) and _calls_inside(loop, "replay") for loop in loops)
+    holding = [loop for loop in loops if _directly_in(loop.body, statement)]
+    return any(_replays_once(loop) and not _are_sizes(_targets(loop), loop.body) for loop in holding)
 
 
 def replays(frame: Frame, statement: ast.AST) -> bool:
-    """Tell whether the function that captures replays too."""
+    """Tell whether the function that captures also replays, once, what is no graph for one of several sizes."""
     functions = [node for node in ast.walk(frame.module.tree) if isinstance(node, Definition) and node.name == frame.function]
-    return any(_directly_in(node.body, statement) and _calls_inside(node, "replay") for node in functions)
+    holding = [node for node in functions if _directly_in(node.body, statement)]
+    return any(_replays_once(node) and not _are_sizes(_parameters(node), node.body) for node in holding)
+
+
+def _replays_once(owner: ast.For | ast.While | Definition) -> bool:
+    """Tell whether a loop or function replays, and not in a loop within it."""
+    inner = [loop for node in owner.body for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.While, ast.ListComp))]
+    return _calls_inside(owner, "replay") and not any(_calls_inside(loop, "replay") for loop in inner)
+
+
+def _targets(loop: ast.For | ast.While) -> set[str]:
+    return {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)} if isinstance(loop, ast.For) else set()
+
+
+def _parameters(function: Definition) -> set[str]:
+    return {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+
+
+def _are_sizes(names: set[str], body: list[ast.stmt]) -> bool:
+    """Tell whether one of these names is the extent of a slice or of a new tensor: then each turn captures another shape."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    extents: list[ast.AST] = [node for node in nodes if isinstance(node, ast.Slice)]
+    extents += [node for node in nodes if isinstance(node, ast.Call) and any(_calls(node, name) for name in _FACTORIES)]
+    return any(isinstance(part, ast.Name) and part.id in names for node in extents for part in ast.walk(node))
 
 
 def replays_at_once(function: ast.AST, capture: ast.AST) -> bool:

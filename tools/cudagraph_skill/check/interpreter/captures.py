@@ -10,6 +10,7 @@ from cudagraph_skill.check.findings import Region
 from cudagraph_skill.check.interpreter.capture_sites import (
     Definition,
     Path,
+    begins,
     is_reduce_overhead,
     loops_with_replay,
     replays,
@@ -263,6 +264,7 @@ class Reader:
         scope = machine.frame.scope
         saved, warm, left = dict(scope.slots), set(state.warm), state.gradients_left
         state.zeroed, state.backward_at, state.lazy = False, None, []
+        state.capture_stream = _stream_of(context, node, state.streams)
         machine.firsts = {}
         # Two calls before the capture show what changes; a body that writes nothing needs only one.
         for turn in range(2):
@@ -396,6 +398,16 @@ class Reader:
         region = Region(path, getattr(node, "lineno", 1), "torch.compile", "reduce-overhead")
         if region not in self.regions:
             self.regions.append(region)
+
+
+def _stream_of(context: Object, node: ast.AST, current: list[tuple[Object, ast.AST]]) -> Object:
+    """Return the stream that captures: that of `torch.cuda.graph(…, stream=…)`, else the current one for capture_begin, else torch's own."""
+    given = context.kwargs.get("stream", context.args[2] if len(context.args) > 2 else None)
+    if isinstance(given, Object):
+        return given
+    if isinstance(node, ast.Call) and begins(node) and current:
+        return current[-1][0]
+    return Object("torch.cuda.current_stream", [], {}, 0)
 
 
 def _inputs(sample: Value) -> list[Value]:

@@ -122,7 +122,7 @@ class EntryPoints:
         exact = [instance for instance in made if instance.cls.node is node]
         derived = [instance for instance in made if any(base.node is node for base in instance.cls.line())]
         if exact or derived:
-            return (exact or derived)[-1]
+            return self._on_gpu((exact or derived)[-1])
         guessed = self.machine.project.guessed.get(node)
         cls = self.class_of(node) if guessed is None else None
         if cls is not None:
@@ -130,6 +130,14 @@ class EntryPoints:
             guessed.guessed = True
             self.machine.project.guessed[node] = guessed
         return guessed
+
+    def _on_gpu(self, made: Instance) -> Instance:
+        """Take a module to be moved to the GPU by code that is not here, where none of its weights is there."""
+        weights = [tensor for tensor in self.machine.library.tensors_of(self.machine, made) if tensor.parameter]
+        if all(tensor.device == "cpu" for tensor in weights):
+            for tensor in weights:
+                tensor.device = "cuda"
+        return made
 
     def class_of(self, node: ast.ClassDef) -> Class | None:
         """Return the class that a definition at the top level, or in a class there, has made."""

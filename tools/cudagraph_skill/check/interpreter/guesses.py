@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.values import Host, Sequence, Tensor, Value, number, tensors_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TENSOR_NAMES = {
     "x", "y", "z", "input", "inputs", "hidden_states", "hidden", "input_ids", "attention_mask", "mask", "logits", "labels", "target",
@@ -24,6 +28,9 @@ _ALSO_OF_TENSORS = {
     "size", "to", "split", "item", "device", "dtype", "any", "all", "repeat", "max", "min", "cpu", "float", "int",
 }  # fmt: skip
 
+# Functions that take numbers
+_OF_NUMBERS = {"range", "int", "str"}
+
 _DTYPES = {"LongTensor": "int", "IntTensor": "int", "BoolTensor": "bool", "FloatTensor": "float"}
 _LISTS = {"list", "List", "tuple", "Tuple", "Sequence", "Iterable"}
 _OTHER_CONTAINERS = {"dict", "Dict", "Mapping", "Callable"}
@@ -36,14 +43,28 @@ def guess(argument: ast.arg, node: ast.AST) -> Value:
         annotated = _annotated(argument.annotation)
         if annotated is not None:
             return annotated
+    default = _default(argument, node)
+    if isinstance(default, ast.Constant) and default.value is not None:
+        return _scalar(type(default.value).__name__) or Value()
     uses = _uses(node).get(argument.arg, set())
     # A name such as `mask` says little alone; with a use that suits a tensor it is one.
     suits = uses & _ALSO_OF_TENSORS or "argument" in uses
-    if uses & _ONLY_OF_TENSORS or (argument.arg in _TENSOR_NAMES and suits):
+    if uses & _ONLY_OF_TENSORS or (argument.arg in _TENSOR_NAMES and suits and "number" not in uses):
         tensor = Tensor()
         tensor.optional = True
         return tensor
     return Value()
+
+
+def _default(argument: ast.arg, node: ast.AST) -> ast.expr | None:
+    """Return the default of an argument."""
+    arguments = getattr(node, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return None
+    positional = [*arguments.posonlyargs, *arguments.args]
+    optional = positional[len(positional) - len(arguments.defaults) :]
+    pairs = [*zip(optional, arguments.defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return next((default for name, default in pairs if name is argument), None)
 
 
 def takes_tensors(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -94,15 +115,28 @@ def _name(node: ast.AST) -> str:
 
 @lru_cache(maxsize=4000)
 def _uses(node: ast.AST) -> dict[str, set[str]]:
-    """Return for each name in a function the attributes that are read of it, and `argument` where a call gets it."""
+    """Return for each name in a function the attributes that are read of it, `argument` where a call gets it, `number` where only one suits."""
     uses: dict[str, set[str]] = {}
     for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
-            uses.setdefault(part.value.id, set()).add(part.attr)
-        elif isinstance(part, ast.Call):
-            for argument in part.args:
-                uses.setdefault(_name(argument) if isinstance(argument, ast.Name) else "", set()).add("argument")
-        elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
-            for side in (part.left, part.right):
-                uses.setdefault(_name(side) if isinstance(side, ast.Name) else "", set()).add("matmul")
+        for name, use in _uses_in(part):
+            uses.setdefault(name, set()).add(use)
     return uses
+
+
+def _uses_in(part: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+        yield part.value.id, part.attr
+    elif isinstance(part, ast.Call):
+        counts = isinstance(part.func, ast.Name) and part.func.id in _OF_NUMBERS
+        for argument in part.args:
+            yield _variable(argument), "number" if counts else "argument"
+    elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
+        yield from ((_variable(side), "matmul") for side in (part.left, part.right))
+    elif isinstance(part, ast.Slice):
+        yield from ((_variable(bound), "number") for bound in (part.lower, part.upper))
+    elif isinstance(part, (ast.If, ast.IfExp)):
+        yield _variable(part.test), "number"
+
+
+def _variable(node: ast.AST | None) -> str:
+    return node.id if isinstance(node, ast.Name) else ""

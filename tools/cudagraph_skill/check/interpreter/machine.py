@@ -55,6 +55,7 @@ class Machine(Memory):
         self.project = project
         self.language = language
         self.library = library
+        self.explaining = project.explains
         self.budget = budget
         self.steps = 0
         self.gpu_calls = 0

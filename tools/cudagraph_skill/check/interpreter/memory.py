@@ -111,6 +111,11 @@ class Memory(Reports):
             return False
         return self.starts[-1][slot][0] != self.starts[-2][slot][0]
 
+    def held(self, slot: Slot | None) -> tuple[Value | None, Value | None]:
+        """Return what a slot held at the start of the last two calls."""
+        before, after = (start.get(slot, (None, None))[1] if slot else None for start in ([{}, {}, *self.starts])[-2:])
+        return before, after
+
     def rises(self, value: Host) -> bool:
         """Tell whether a number changes from call to call, and was never smaller than at the call before."""
         slots = {origin.slot for origin in value.origins}
@@ -175,8 +180,9 @@ class Memory(Reports):
         if slot in self.sunk or not (self.changes(slot) or isinstance(change.holder, Sequence)):
             return
         now = self._now(change)[1]
-        # A tensor that is put away is an output, and so is a tuple of them: CG308 looks after these.
-        if isinstance(now, Tensor) or (isinstance(now, Sequence) and not isinstance(change.holder, Sequence)):
+        # A tensor that is put away is an output, and so are several, or something of which nothing is known: CG308 looks after these.
+        output = type(now) is Value or isinstance(now, Sequence) or (now is not None and bool(tensors_in(now)))
+        if isinstance(now, Tensor) or (output and not isinstance(change.holder, Sequence)):
             return
         for write in self.writes[slot]:
             if write.inside and write.round == self.round:
@@ -190,6 +196,8 @@ class Memory(Reports):
         # What is written only under a changing condition changes with the condition.
         if self.control and isinstance(value, (Host, Array)):
             value = value.marked(frozenset().union(*(origins for origins, _, _ in self.control)))
+        if self.explaining:
+            self.places[id(holder), key] = self.site(node)
         old = holder.slots.get(key)
         self.journal.append((holder.slots, key, old))
         holder.slots[key] = value

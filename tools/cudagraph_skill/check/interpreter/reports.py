@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check.findings import Edit, Finding
-from cudagraph_skill.check.interpreter.frames import Frames
-from cudagraph_skill.check.interpreter.values import NONE, Object, Origin, Origins, Value, origins_of
+from cudagraph_skill.check.interpreter import reasons
+from cudagraph_skill.check.interpreter.frames import Frames, Site
+from cudagraph_skill.check.interpreter.values import NONE, Object, Origin, Origins, Value, origins_of, quoted
 
 if TYPE_CHECKING:
     import ast
@@ -37,6 +38,9 @@ class Reports(Frames):
         self.findings: dict[tuple[str, int, str], Finding] = {}
         self.inside = False  # in captured code, not in what runs between calls
         self.reporting = False
+        self.explaining = False  # what findings rest on is kept
+        self.places: reasons.Places = {}  # where names and attributes got their values, if it is
+        self.conditions: list[tuple[Site, ast.AST]] = []  # of which nothing is known, and that decide that this code runs
         self.assuming = 0  # operations on assumed tensors are being followed, or branches of a condition that is not known
         self.quiet = 0  # in code that this capture would not reach
         self.control: list[tuple[Origins, ast.AST | None, int]] = []  # what decides that this code runs, where, how quietly
@@ -46,7 +50,13 @@ class Reports(Frames):
     def report(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None, *, certain: bool = True) -> None:
         """Add a finding at `node`, unless this round does not report."""
         if self.reporting and not self.quiet and self.inside:
-            self.add(hazard, *self.site(node), message, self.via(), edit, certain=certain)
+            self.add(hazard, *self.site(node), message, self.via(), edit, certain=certain, because=self.reasons(node))
+
+    def reasons(self, node: ast.AST) -> tuple[str, ...]:
+        """Return what a finding at `node` rests on, where that is asked for."""
+        if not self.explaining or not self.frames:
+            return ()
+        return reasons.of_line(node, self.frame.scope, self.places, self.conditions)
 
     def report_at(self, hazard: str, made: Object, message: str, edit: Edit | None = None) -> None:
         """Add a finding where an object was made: that is where the user changes its options."""
@@ -64,6 +74,7 @@ class Reports(Frames):
         edit: Edit | None = None,
         *,
         certain: bool = True,
+        because: tuple[str, ...] = (),
     ) -> None:
         """Add a finding, the first for its line and hazard."""
         # Text with a GPU tensor in it fails the capture (CG204): that it is printed only once does not matter then.
@@ -73,7 +84,9 @@ class Reports(Frames):
         known = self.findings.get((path, line, hazard))
         certain = certain and not self.assuming
         if known is None or (certain and not known.certain):
-            self.findings[path, line, hazard] = Finding(path, line, column, hazard, message, via, edit, certain)
+            self.findings[path, line, hazard] = Finding(
+                path, line, column, hazard, message, via, edit, certain, because=because
+            )
 
     def origin(self, hazard: str, node: ast.AST, message: str, slot: Slot | None = None) -> Origins:
         """Return a mark for a value that changes at every call, set at `node`; nothing outside captured code."""
@@ -97,12 +110,24 @@ class Reports(Frames):
             if origin.id in _REPORTED_ELSEWHERE:
                 continue
             # The caller passes the argument rightly: the line to change is the one that freezes it.
+            because = self._reasons_of_change(origin, node)
             if origin.id == "CG103" and node is not None:
-                self.add(origin.id, *self.site(node), origin.message, self.via())
+                self.add(origin.id, *self.site(node), origin.message, self.via(), because=because)
                 continue
-            self.add(origin.id, origin.path, origin.line, origin.column, origin.message, origin.via)
+            self.add(origin.id, origin.path, origin.line, origin.column, origin.message, origin.via, because=because)
             if origin.slot is not None:
                 self._report_writes(origin.id, origin.slot)
+
+    def _reasons_of_change(self, origin: Origin, node: ast.AST | None) -> tuple[str, ...]:
+        if not self.explaining or not self.frames:
+            return ()
+        used = () if node is None else (f"{quoted(node)} ({self.site(node)[0]}:{self.site(node)[1]}) depends on it",)
+        return (reasons.of_change(origin, *self.held(origin.slot)), *used)
+
+    def held(self, slot: Slot | None) -> tuple[Value | None, Value | None]:
+        """Return what a slot held at the start of the last two calls; nothing where no calls are told apart."""
+        del slot
+        return None, None
 
     def _report_writes(self, hazard: str, slot: Slot) -> None:
         """Report where captured code changes a slot on which GPU work depends: no replay makes that change."""
@@ -124,14 +149,17 @@ class Reports(Frames):
         finally:
             self.control.pop()
 
-    def perhaps(self, run: Callable[[], int]) -> int:
+    def perhaps(self, test: ast.AST | None, run: Callable[[], int]) -> int:
         """Run captured code that a condition decides of which nothing is known: what it reports is likely, not certain."""
-        self.assuming += self.inside
-        inside = self.inside
+        if not self.inside:
+            return run()
+        self.assuming += 1
+        self.conditions += [(self.site(test), test)] if test is not None else []
         try:
             return run()
         finally:
-            self.assuming -= inside
+            self.assuming -= 1
+            del self.conditions[len(self.conditions) - (test is not None) :]
 
     def hushed(self, run: Callable[[], int]) -> int:
         """Run code that this capture would not reach: for what it would do, not for its own faults."""

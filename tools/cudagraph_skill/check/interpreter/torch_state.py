@@ -23,6 +23,7 @@ class State:
         self.forked: set[int] = set()
         self.unjoined: dict[int, ast.AST] = {}
         self.unforked: set[int] = set()
+        self.followers: set[int] = set()  # streams that waited for one of which nothing is known: it may be the capturing one
         self.capture_stream = Object("torch.cuda.current_stream", [], {}, 0)
         self.hooks: dict[int, list[tuple[str, Value]]] = {}
         self.tensor_hooks: list[Value] = []
@@ -68,6 +69,7 @@ class State:
         """Begin a new call of the captured code."""
         self.mark = fresh()
         self.streams, self.forked, self.unjoined, self.unforked = [], set(), {}, set()
+        self.followers = set()
         self.backwards, self.tensor_hooks, self.cold, self.rebound = [], [], set(), {}
         self.products = []
         self.dropped, self.went_back, self.stepped = False, False, set()

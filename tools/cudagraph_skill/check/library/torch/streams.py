@@ -31,7 +31,7 @@ def on_launch(machine: Machine) -> None:
     if not state.streams:
         return
     stream, where = state.streams[-1]
-    if stream is state.capture_stream:
+    if stream is state.capture_stream or id(stream) in state.followers:
         return
     if stream.name == "torch.cuda.default_stream":
         machine.report("CG403", where, "work on the default stream is not in the capture: a replay leaves it out")
@@ -115,9 +115,11 @@ def of_stream(machine: Machine, owner: Object, name: str, args: Args, kwargs: Kw
 
 def _waits(machine: Machine, owner: Value, other: Value, node: ast.AST) -> None:
     state = machine.torch
-    if not machine.inside or not isinstance(other, Object):
+    if not machine.inside:
         return
-    if _in_capture(machine, other):
+    if not isinstance(other, Object):
+        state.followers.add(id(owner))
+    elif _in_capture(machine, other):
         state.unjoined.pop(id(other), None)
         if owner is not state.capture_stream:
             state.forked.add(id(owner))

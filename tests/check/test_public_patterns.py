@@ -1,0 +1,306 @@
+"""Patterns of public code that the check once called wrong, or did not see: each program with the lines that it is to name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from cudagraph_skill.check import Options, check_text
+
+if TYPE_CHECKING:
+    from cudagraph_skill.check.findings import Finding, Report
+
+CAPTURE = """
+import torch
+g = torch.cuda.CUDAGraph()
+x = torch.zeros(4, 4, device="cuda")
+"""
+
+
+def read(text: str, function: str | None = None, *, every: bool = False, explain: bool = False) -> Report:
+    return check_text(text, "train.py", function, Options(every=every, explain=explain))
+
+
+def ids(report: Report) -> set[str]:
+    return {finding.id for finding in report.findings}
+
+
+# Conditions of which nothing is known ---------------------------------------------------------------------------------
+
+CONDITIONAL = """
+import torch
+def run(x, flag, config, items):
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        y = torch.zeros(4, device="cuda") * 2
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if flag: y.item()",
+        "if config.dense: pass\n        else: y.item()",
+        "z = y.item() if 'step' in items else 0",
+        "while flag: y.item()\n        if flag: y.item()",
+    ],
+)
+def test_what_an_unknown_condition_decides_is_likely(line: str) -> None:
+    found = [finding for finding in read(CONDITIONAL.format(line)).findings if finding.id == "CG201"]
+    assert found
+    assert not any(finding.certain for finding in found if "while" not in line)
+
+
+def test_what_stands_behind_a_condition_is_certain() -> None:
+    report = read(CONDITIONAL.format("if flag: y = y + 1\n        y.item()"))
+    assert [(finding.id, finding.certain) for finding in report.findings] == [("CG201", True)]
+
+
+# Counters -------------------------------------------------------------------------------------------------------------
+
+COUNTER = """
+import torch
+class Cache: pass
+cache = Cache()
+cache.seen = {start}
+def step(x):
+    cache.seen {change}
+    if cache.seen {test}:
+        return x + 1
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "change", "test", "frozen"),
+    [
+        ("1", "+= x.size(1)", "> 0", False),  # grows from 1: true at every call
+        ("1", "+= 1", ">= 1", False),
+        ("1", "+= 1", "!= 0", False),
+        ("1", "+= 1", "> 100", True),
+        ("1", "-= 1", "> 0", True),  # passes zero: hash(-1) == hash(-2) must not hide it
+        ("0", "= 1 - cache.seen", "> 0", True),
+    ],
+)
+def test_a_counter_that_only_grows_has_passed_a_threshold_for_good(start: str, change: str, test: str, *, frozen: bool) -> None:
+    assert ("CG101" in ids(read(COUNTER.format(start=start, change=change, test=test), "step"))) is frozen
+
+
+# Optimizers -----------------------------------------------------------------------------------------------------------
+
+OPTIMIZER = """
+import torch
+def build(parameters, use_fused, lr, options):
+    {}
+def run(parameters, use_fused, options):
+    lr = torch.zeros((), device="cuda")
+    optimizer = build(parameters, use_fused, lr, options)
+    optimizer.step()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("return torch.optim.SGD(parameters, lr=lr)", {"CG238"}),
+        ("return torch.optim.SGD(parameters, lr=lr, **options)", set()),
+        ("return torch.optim.SGD(parameters, lr=lr, **({'fused': True} if use_fused else {}))", set()),
+        ("kwargs = {'fused': True} if use_fused else {}\n    return torch.optim.SGD(parameters, lr=lr, **kwargs)", set()),
+        ("return torch.optim.SGD(parameters, lr=lr, **{'momentum': 0.9})", {"CG238"}),
+        ("return torch.optim.Adam(parameters, **options)", set()),
+        ("return torch.optim.Adam(parameters, **{'lr': 1e-3})", {"CG235"}),
+    ],
+)
+def test_options_that_nobody_knows_are_not_taken_to_be_absent(line: str, wanted: set[str]) -> None:
+    assert ids(read(OPTIMIZER.format(line))) & {"CG235", "CG238"} == wanted
+
+
+SCALER = """
+import torch
+def run(optimizer, scaler=torch.amp.GradScaler()):
+    {}
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        scaler.step(optimizer)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("pass", False),
+        ("optimizer = torch.optim.SGD([torch.zeros(3, device='cuda')], lr=0.1)", True),
+        ("optimizer = torch.optim.SGD([torch.zeros(3, device='cuda')], lr=0.1, fused=True)", False),
+    ],
+)
+def test_an_optimizer_from_elsewhere_is_not_called_unfused(line: str, *, wanted: bool) -> None:
+    assert ("CG237" in ids(read(SCALER.format(line)))) is wanted
+
+
+# Streams --------------------------------------------------------------------------------------------------------------
+
+STREAMS = """
+import torch
+class Runner:
+    def __init__(self, stream):
+        self.stream, self.given = torch.cuda.Stream(), stream
+        self.other = torch.cuda.Stream()
+        self.lanes = [torch.cuda.Stream() for _ in range(4)]
+        self.x = torch.zeros(4, device="cuda")
+        self.graph = torch.cuda.CUDAGraph()
+    def on(self, stream):
+        return torch.cuda.stream(stream)
+    def capture(self):
+        with torch.cuda.graph(self.graph, stream=self.stream):
+{}
+"""
+
+
+WORK = "with torch.cuda.stream(self.other): self.x * 2"
+FORKED = {
+    f"self.other.wait_stream(self.stream)|{WORK}|self.stream.wait_stream(self.other)": set(),
+    "self.other.wait_stream(self.stream)|with self.on(self.other): self.x * 2|self.stream.wait_stream(self.other)": set(),
+    f"self.other.wait_stream(self.given)|{WORK}|self.given.wait_stream(self.other)": set(),
+    "for lane in self.lanes[1:]:|    lane.wait_stream(self.stream)|    with torch.cuda.stream(lane): self.x * 2|"
+    "for lane in self.lanes[1:]: self.stream.wait_stream(lane)": set(),
+    f"self.other.wait_stream(self.stream)|{WORK}": {"CG402"},
+    WORK: {"CG401"},
+}
+
+
+@pytest.mark.parametrize("lines", FORKED)
+def test_the_stream_of_a_capture_is_the_one_that_it_was_given(lines: str) -> None:
+    body = "\n".join(f"            {line}" for line in lines.split("|"))
+    assert ids(read(STREAMS.format(body))) & {"CG401", "CG402", "CG410"} == FORKED[lines]
+
+
+# Captures in loops ----------------------------------------------------------------------------------------------------
+
+LOOPS = {
+    "for n in (1, 2):\n    y = torch.zeros(n, 4, device='cuda')\n    with torch.cuda.graph(g): y + 1\n    g.replay()": False,
+    "for n in (1, 2):\n    y = x[:n]\n    with torch.cuda.graph(g): y + 1\n    g.replay()": False,
+    "for n in (1, 2):\n    with torch.cuda.graph(g): x + 1\n    for _ in range(9): g.replay()": False,
+    "for n in range(9):\n    x.copy_(x)\n    with torch.cuda.graph(g): x + 1\n    g.replay()": True,
+    "def f(n):\n    y = torch.zeros(n, device='cuda')\n    with torch.cuda.graph(g): y + 1\n    g.replay()\nf(1); f(2)": False,
+    "def f(y):\n    with torch.cuda.graph(g): x + 1\n    for _ in range(9): g.replay()\nf(1); f(2)": False,
+    "def f(y):\n    x.copy_(y)\n    with torch.cuda.graph(g): x + 1\n    g.replay()\nf(x); f(x)": True,
+}
+
+
+@pytest.mark.parametrize("text", LOOPS)
+def test_a_capture_for_each_size_is_not_a_capture_for_each_step(text: str) -> None:
+    assert ("CG409" in ids(read(CAPTURE + text))) is LOOPS[text]
+
+
+# Outputs, and what is guessed -----------------------------------------------------------------------------------------
+
+OUTPUTS = """
+import torch
+class Runner:
+    def __init__(self, fn):
+        self.fn, self.static, self.graph = fn, {{"x": torch.zeros(4, device="cuda")}}, torch.cuda.CUDAGraph()
+    def capture(self):
+        with torch.cuda.graph(self.graph):
+            self.out = self.fn(**self.static)
+def work(x):
+    return {}
+runner = Runner({})
+runner.capture()
+"""
+
+
+@pytest.mark.parametrize("made", ["x + 1", "[x + 1]", "(x + 1, 2)", "{'a': x + 1}"])
+@pytest.mark.parametrize("given", ["work", "unknown()"])
+def test_outputs_that_are_kept_are_no_side_effect(made: str, given: str) -> None:
+    assert "CG107" not in ids(read(OUTPUTS.format(made, given)))
+
+
+def test_weights_of_a_module_that_nobody_moves_are_taken_to_be_on_the_gpu() -> None:
+    text = """
+import torch
+from torch.distributions import Categorical
+class Policy(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.logits = torch.nn.Parameter(torch.zeros(4))
+    def act(self):
+        return Categorical(logits=self.logits, validate_args=False).sample()
+def build():
+    return Policy()
+"""
+    assert ids(read(text, "Policy.act")) == set()
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "def f(x: torch.Tensor, batch=True):\n    if batch: return x + 1\n    return x",
+        "def f(x: torch.Tensor, timesteps):\n    for t in range(timesteps): x = x + h(timesteps)\n    return x",
+        "def f(x: torch.Tensor, k):\n    return x[:k] + h(k)",
+    ],
+)
+def test_arguments_that_only_numbers_suit_are_no_tensors(definition: str) -> None:
+    assert ids(read(f"import torch\n{definition}\n", every=True)) & {"CG202", "CG207", "CG216"} == set()
+
+
+METHODS = """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return self.helper(x)
+    def helper(self, x: torch.Tensor):
+        return x * 2
+    def encode(self, x: torch.Tensor):
+        return x.sum().item()
+"""
+
+
+def test_methods_that_nothing_calls_are_read_with_all() -> None:
+    report = read(METHODS, every=True)
+    assert {region.name for region in report.regions} == {"Net.forward", "Net.encode"}
+    assert [(finding.id, finding.line) for finding in report.findings] == [("CG201", 9)]
+
+
+# --explain-finding ----------------------------------------------------------------------------------------------------
+
+EXPLAINED = """
+import torch
+from elsewhere import build
+class Trainer:
+    def __init__(self, model, flag):
+        self.model, self.flag, self.count = model, flag, 0
+        self.graph = torch.cuda.CUDAGraph()
+        self.x = torch.zeros(8, 4, device="cuda")
+    def step(self, x):
+        loss = self.model(x).mean()
+        if self.flag:
+            torch.nonzero(x)
+        self.count += 1
+        loss.item()
+        return x * self.count
+    def capture(self):
+        with torch.cuda.graph(self.graph):
+            self.step(self.x)
+trainer = Trainer(build(), build())
+trainer.capture()
+"""
+
+
+def test_a_finding_says_what_it_rests_on() -> None:
+    found: dict[str, Finding] = {finding.id: finding for finding in read(EXPLAINED, explain=True).findings}
+    assert found["CG211"].because == (
+        "`x` is a GPU tensor of 2 dimensions (float)",
+        "stands under `self.flag` (train.py:11), of which nothing is known",
+    )
+    (assumed,) = found["CG201"].because
+    assert "nothing is known of it" in assumed
+    assert "set at train.py:10" in assumed
+    assert found["CG101"].because == (
+        "held 1 at one call of the captured code, and 2 at the next",
+        "`x * self.count` (train.py:15) depends on it",
+    )
+    assert all(finding.because == () for finding in read(EXPLAINED).findings)
