@@ -14,6 +14,7 @@ from cudagraph_skill.check.findings import Report, Unread
 from cudagraph_skill.check.input.settings import Options, chosen
 from cudagraph_skill.check.input.source import Source, allowed, file_bytes, read_source
 from cudagraph_skill.check.input.targets import Target, no_function
+from cudagraph_skill.check.interpreter.remembered import forget
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import printable
 
@@ -204,6 +205,7 @@ def _room() -> Iterator[None]:
     try:
         yield
     finally:
+        forget()
         sys.setrecursionlimit(before)
         gc.set_threshold(*often)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.check.interpreter.remembered import remembered
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.frames import Frame
@@ -83,7 +84,7 @@ class Span(NamedTuple):
     length: int
 
 
-@lru_cache(maxsize=400)
+@remembered
 def spans(tree: ast.Module) -> dict[int, Span]:
     """Return what stands between `capture_begin` and `capture_end`, by the id of the statement that begins it."""
     if not begins(tree):
@@ -237,7 +238,7 @@ def _calls(node: ast.AST, name: str) -> bool:
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == name
 
 
-@lru_cache(maxsize=4000)
+@remembered
 def _names_in(node: ast.AST) -> set[str]:
     """Return names and attributes that a piece of code mentions; asked again for each function of a file."""
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

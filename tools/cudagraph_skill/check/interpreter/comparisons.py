@@ -79,7 +79,8 @@ def _of_tensors(machine: Machine, left: Value, right: Value, node: ast.AST) -> V
 
 def _of_hosts(machine: Machine, op: ast.cmpop, left: Host, right: Host) -> Value:
     origins = left.origins | right.origins
-    if machine.rises(left) and right.known and not right.origins and _is_above(left, right):
+    floor = machine.floor(left) if left.origins else None
+    if floor is not None and isinstance(right.value, (int, float)) and not right.origins and floor > right.value:
         return const(isinstance(op, (ast.Gt, ast.GtE, ast.NotEq)))  # and so it will be at every later call
     if not (left.known and right.known):
         return Host("bool", sym=mix(type(op).__name__, left.sym, right.sym), origins=origins)
@@ -87,10 +88,6 @@ def _of_hosts(machine: Machine, op: ast.cmpop, left: Host, right: Host) -> Value
         return const(bool(_COMPARISONS[type(op)](left.value, right.value)), origins)
     except TypeError:
         return Host("bool", origins=origins)
-
-
-def _is_above(left: Host, right: Host) -> bool:
-    return left.least is not None and isinstance(right.value, (int, float)) and left.least > right.value
 
 
 def _of_sequences(machine: Machine, left: Sequence, right: Sequence, node: ast.AST) -> Value:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.remembered import remembered
 from cudagraph_skill.check.interpreter.values import Host, Sequence, Tensor, Value, number, tensors_in
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-@lru_cache(maxsize=4000)
+@remembered
 def _uses(node: ast.AST) -> dict[str, set[str]]:
     """Return for each name in a function the attributes that are read of it, `argument` where a call gets it, `number` where only one suits."""
     uses: dict[str, set[str]] = {}

@@ -116,15 +116,18 @@ class Memory(Reports):
         before, after = (start.get(slot, (None, None))[1] if slot else None for start in ([{}, {}, *self.starts])[-2:])
         return before, after
 
-    def rises(self, value: Host) -> bool:
-        """Tell whether a number changes from call to call, and was never smaller than at the call before."""
-        slots = {origin.slot for origin in value.origins}
-        return bool(slots) and all(slot is not None and self._grows(slot) for slot in slots)
+    def floor(self, value: Host) -> float | None:
+        """Return what a number that only grows from call to call was at least at the call before; None for another."""
+        steps = [self._growth(origin.slot) for origin in value.origins]
+        if value.least is None or not steps or None in steps:
+            return None
+        return value.least - sum(step for step in steps if step is not None)
 
-    def _grows(self, slot: Slot) -> bool:
-        held = [start[slot][1] for start in self.starts if slot in start]
+    def _growth(self, slot: Slot | None) -> float | None:
+        """Return by how much a slot grew between the last two calls; None if it ever shrank, or holds no number."""
+        held = [start[slot][1] for start in self.starts if slot in start] if slot is not None else []
         bounds = [value.least for value in held if isinstance(value, Host) and value.least is not None]
-        return 1 < len(bounds) == len(held) and bounds == sorted(bounds)
+        return bounds[-1] - bounds[-2] if 1 < len(bounds) == len(held) and bounds == sorted(bounds) else None
 
     def _now(self, change: Change) -> tuple[object, Value | None]:
         holder, key = change

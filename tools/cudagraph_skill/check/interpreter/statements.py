@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.assignment import assign, bind
@@ -16,6 +15,7 @@ from cudagraph_skill.check.interpreter.identity import outline
 from cudagraph_skill.check.interpreter.items import delete_item, sample_item
 from cudagraph_skill.check.interpreter.iteration import TURNS, iterate, run_generator
 from cudagraph_skill.check.interpreter.operators import in_place, update_item
+from cudagraph_skill.check.interpreter.remembered import remembered
 from cudagraph_skill.check.interpreter.truth import holds
 from cudagraph_skill.check.interpreter.values import (
     NONE,
@@ -339,7 +339,7 @@ def _bind_parts(machine: Machine, subject: Value, pattern: ast.pattern) -> None:
             bind(machine, name, sample_item(machine, subject, pattern), pattern)
 
 
-@lru_cache(maxsize=1000)
+@remembered
 def _repeats(node: ast.For | ast.AsyncFor) -> bool:
     """Tell whether a loop does the same at each turn: its body does not mention what the turns differ in."""
     names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}

@@ -8,9 +8,9 @@ see: where one reaches GPU work, these are the lines to report.
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cudagraph_skill.check.interpreter.remembered import remembered
 from cudagraph_skill.check.interpreter.symbols import Sym, either, fresh, mix, sym_of
 
 if TYPE_CHECKING:
@@ -483,7 +483,7 @@ def tensors_in(value: Value, depth: int = 3) -> list[Tensor]:
     return []
 
 
-@lru_cache(maxsize=4000)
+@remembered
 def _names_of(node: ast.AST) -> frozenset[str]:
     return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
