@@ -19,7 +19,7 @@ _LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun"
 _LAUNCHING_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}  # options of Python that take a value
 _STATIC_ONLY = ("fix", "diff", "all", "select", "ignore", "exclude")
-_RUN_ONLY = ("inputs", "make", "shape", "warmup", "python", "deadline", "memory", "target", "continue_", "skip")
+_RUN_ONLY = ("inputs", "make", "shape", "warmup", "deadline", "memory", "target", "continue_", "skip")
 
 
 class Command(NamedTuple):

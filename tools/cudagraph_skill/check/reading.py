@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import sys
 from _thread import allocate_lock
 from collections import deque
@@ -11,6 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.findings import Report, Unread
+from cudagraph_skill.check.hazards import hazard
+from cudagraph_skill.check.input.packages import folders
 from cudagraph_skill.check.input.settings import Options, chosen
 from cudagraph_skill.check.input.source import Source, allowed, file_bytes, read_source
 from cudagraph_skill.check.input.targets import Target, no_function
@@ -31,6 +34,7 @@ _BUDGET = 20_000  # steps for each function of a file, and for each module on th
 _PROGRAM = 200_000  # steps for a file that is run as a program, and for what that does not reach
 _AIMED = 40_000  # steps for each way to a capture that nothing else reached
 _AIMED_IN_ALL = 400_000  # and for all of them together
+_STEP = re.compile(r"(?P<path>.*):(?P<line>\d+) in .*", re.DOTALL)  # of `Finding.via`
 _ONE = allocate_lock()  # files are read one at a time in a process
 
 
@@ -149,6 +153,8 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
     """Put what a reader has found into the report, without what comments in the files silence."""
     opened = reader.project.sources()
     findings = sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id))
+    placed = [_at_the_users_line(item, reader.project) for item in findings]
+    findings = [item for item in placed if item is not None]
     wanted = [item for item in findings if chosen(item.id, options, certain=item.certain) and not _silenced(item, opened)]
     # Another way to the same line says no more, unless only this one is certain.
     best = {(item.path, item.line, item.id): item for item in report.findings}
@@ -158,8 +164,30 @@ def _add(reader: Reader, source: Source, options: Options, report: Report) -> No
             best[item.path, item.line, item.id] = item
     report.findings[:] = best.values()
     report.regions.extend(item for item in reader.regions if item not in report.regions)
+    beyond = sorted(reader.project.beyond)
+    part = f"{source.path}: installed packages were read in part: {', '.join(beyond)}"
+    report.notes.extend([part] if beyond and part not in report.notes else [])
     note = f"{source.path}: the program is larger than the budget of this check; it was read in part"
     report.notes.extend([note] if reader.program_exhausted and note not in report.notes else [])
+
+
+def _at_the_users_line(finding: Finding, project: Project) -> Finding | None:
+    """Return a finding in an installed package as a likely one of the line of the user's that leads there; None if it is but a note.
+
+    Which options, files and versions decide there is known only in part.
+    """
+    place = project.installed(finding.path)
+    steps = [_STEP.match(step) for step in finding.via]
+    users = [step for step in steps if step is not None and project.installed(step["path"]) is None]
+    if place is None or not users:
+        return finding
+    if hazard(finding.id).severity == "info":
+        return None
+    message = (
+        f"leads to {place}:{finding.line}, where {finding.message}; leave it out with an option, or override the method there"
+    )
+    last = users[-1]
+    return finding._replace(path=last["path"], line=int(last["line"]), column=1, message=message, edit=None, certain=False)
 
 
 def _silenced(finding: Finding, opened: dict[str, Source]) -> bool:
@@ -237,7 +265,6 @@ def _captures(text: str) -> bool:
 
 def _readers(source: Source, function: str | None, options: Options, unread: list[Unread]) -> Iterator[Reader]:
     """Yield those who have read the file, each with what it found."""
-    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
@@ -246,38 +273,43 @@ def _readers(source: Source, function: str | None, options: Options, unread: lis
         path = _path_of(source.tree, wanted)
         if path is None:
             raise no_function(source, function)
-        reader = Reader(Project(source, explains=options.explain), answers)
+        reader = Reader(_project(source, options), answers)
         _attempt(reader, lambda: reader.named(wanted, path), function, unread)
         yield reader
         return
     if options.every:
-        yield from _every(source, unread, explains=options.explain)
+        yield from _every(source, unread, options)
         return
     if source.tree is not None:
-        yield from _program(source, source.tree, unread, explains=options.explain)
+        yield from _program(source, source.tree, unread, options)
 
 
-def _program(source: Source, tree: ast.Module, unread: list[Unread], *, explains: bool) -> Iterator[Reader]:
-    """Yield the file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
+def _project(source: Source, options: Options) -> Project:
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+
+    return Project(source, explains=options.explain, folders=folders(options.python) if options.python else ())
+
+
+def _program(source: Source, tree: ast.Module, unread: list[Unread], options: Options) -> Iterator[Reader]:
+    """Yield the file run as a program, then functions that capture and that it did not reach; at last, where that was too long, the nearest."""
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, nearest, roots  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
-    main = Reader(Project(source, explains=explains), answers, _PROGRAM)
+    main = Reader(_project(source, options), answers, _PROGRAM)
     _attempt(main, lambda: main.script(program=True), "the top level", unread)
     _attempt(main, main.compiled, "torch.compile", unread)
     yield main
     done, left, exhausted = set(main.done), _PROGRAM - main.machine.steps, bool(main.cut) or main.program_exhausted
     for find in (roots, nearest):
         for root in find(tree, done) if find is roots or exhausted else []:
-            reader = Reader(Project(source, explains=explains), answers, max(left, _BUDGET))
+            reader = Reader(_project(source, options), answers, max(left, _BUDGET))
             _attempt(reader, lambda: reader.run_root(root), ".".join(getattr(node, "name", "") for node in root), unread)  # noqa: B023 - called here
             done |= reader.done
             left -= reader.machine.steps
             exhausted = exhausted or bool(reader.cut) or reader.program_exhausted
             yield reader
-    project, left = Project(source, explains=explains), _AIMED_IN_ALL
+    project, left = _project(source, options), _AIMED_IN_ALL
     for path in capture_paths(tree):
         for reader in _aimed(project, path, done, unread) if left > 0 else []:
             done |= reader.done
@@ -308,14 +340,13 @@ def _aimed(project: Project, path: list[ast.AST], done: set[int], unread: list[U
         yield reader
 
 
-def _every(source: Source, unread: list[Unread], *, explains: bool) -> Iterator[Reader]:
+def _every(source: Source, unread: list[Unread], options: Options) -> Iterator[Reader]:
     """Yield readers of each forward, and of each function of the module that seems to take tensors, read as captured code."""
-    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
-    project = Project(source, explains=explains)
+    project = _project(source, options)
     wanted = _forwards(project.main.tree)
     first = Reader(project, answers, _BUDGET)
     if wanted:

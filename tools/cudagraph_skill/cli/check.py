@@ -95,7 +95,11 @@ def _add_run(check: Parser) -> None:
         help="the shape of an argument: 8x128, 8x128:bf16, 8x128:int64<50257, or a number: =0.5; repeat for each argument",
     )
     new.add_argument("--warmup", type=number, metavar="N", help="calls before the capture (default 3)")
-    new.add_argument("--python", metavar="PATH", help="the interpreter with torch (default: that of the active environment)")
+    new.add_argument(
+        "--python",
+        metavar="PATH",
+        help="the interpreter with torch (default: that of the active environment); without --run: read its packages",
+    )
     new.add_argument("--deadline", type=positive, metavar="SECONDS", help="stop the run after this time (default 120)")
     new.add_argument(
         "--memory", type=positive, metavar="GB", help="stop the run when it needs more host memory (default: no bound)"
@@ -218,16 +222,21 @@ def _pasted(args: argparse.Namespace) -> bytes | None:
 
 def _report(args: argparse.Namespace, pasted: bytes | None) -> Report:
     """Check all targets, each with the settings of its own project."""
+    from cudagraph_skill.capture.interpreter import interpreter
     from cudagraph_skill.check import check_paths, check_text
     from cudagraph_skill.check.findings import Report
+    from cudagraph_skill.check.input.packages import folders
     from cudagraph_skill.check.input.settings import Options, settings
     from cudagraph_skill.check.input.source import decoded
     from cudagraph_skill.check.input.targets import split
 
+    python = interpreter(args.python) if args.python else ""
+    if python:
+        folders(python)  # raises where there are none
+
     def options(path: str) -> Options:
-        flags = Options(
-            tuple(args.select or ()), tuple(args.ignore or ()), tuple(args.exclude or ()), args.all, args.explain_finding
-        )
+        ids = tuple(args.select or ()), tuple(args.ignore or ()), tuple(args.exclude or ())
+        flags = Options(*ids, every=args.all, explain=args.explain_finding, python=python)
         return settings(Path(path), flags)
 
     if pasted is not None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.input import packages
 from cudagraph_skill.check.input.source import read_source
 from cudagraph_skill.check.interpreter.values import Instance, Scope, Value
 
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.input.source import Source
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_OPENED = 60  # modules of installed packages that are read for one file
 _INSTALLED = ("site-packages", "dist-packages")
 
 
 class Module(Value):
     """Hold one file, opened when needed, and the scope that running it fills; `name` is its dotted name, if known."""
 
-    __slots__ = ("name", "path", "place", "scope", "source", "started")
+    __slots__ = ("installed", "name", "path", "place", "scope", "source", "started")
 
     def __init__(self, name: str, place: Path, source: Source | None = None) -> None:
         super().__init__()
@@ -30,6 +32,7 @@ class Module(Value):
         self.name = name
         self.scope = Scope(0)
         self.started = False
+        self.installed = False  # a part of a package that is not the user's
 
     @property
     def tree(self) -> ast.Module:
@@ -57,9 +60,12 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 class Project:
-    """Resolve imports around one file. Installed packages, torch among them, are never opened."""
+    """Resolve imports around one file, and in `folders` of installed packages; torch is never opened."""
 
-    def __init__(self, source: Source, *, explains: bool = False) -> None:
+    def __init__(self, source: Source, *, explains: bool = False, folders: tuple[Path, ...] = ()) -> None:
+        self._packages = folders
+        self._opened = 0
+        self.beyond: set[str] = set()  # packages of which more would have to be read than the bound allows
         self.explains = explains  # what findings rest on is kept
         self._known: dict[Path, Module] = {}
         self.guessed: dict[ast.AST, Instance] = {}  # objects made up for classes that nobody makes one of
@@ -94,6 +100,14 @@ class Project:
         """Return the files opened so far, by the path that findings in them have."""
         return {module.path: module.source for module in (self.main, *self._known.values()) if module.source is not None}
 
+    def installed(self, path: str) -> str | None:
+        """Return where a file stands in the folder of installed packages that has it; None for a file of the user's."""
+        module = next((module for module in self._known.values() if module.installed and module.path == path), None)
+        if module is None:
+            return None
+        place = Path(path)
+        return next((str(place.relative_to(root)) for root in self._packages if place.is_relative_to(root)), str(place))
+
     def modules(self) -> list[Module]:
         """Return the modules met so far."""
         return [self.main, *self._known.values()]
@@ -112,7 +126,40 @@ class Project:
             for path in (place.with_suffix(".py"), place / "__init__.py"):
                 if path in self._known or path.is_file():
                     return self._load(path, name)
+        return self._installed(name) if packages.is_opened(name) else None
+
+    def _installed(self, name: str) -> Module | None:
+        """Return a module of an installed package, while not too many were opened."""
+        for root in self._packages:
+            place = root.joinpath(*name.split("."))
+            found = next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+            if found is not None:
+                return self._open(found, name)
         return None
+
+    def _open(self, path: Path, name: str) -> Module:
+        if path not in self._known:
+            self._load(path, name).installed = True
+        return self._known[path]
+
+    def admits(self, module: Module) -> bool:
+        """Return whether a module may be run: of installed packages a limited number."""
+        if module.installed and self._opened >= _OPENED:
+            self.beyond.add(module.name.split(".")[0])
+            return False
+        self._opened += module.installed
+        return True
+
+    def defining(self, module: Module, name: str) -> Module | None:
+        """Return the module of an installed package that defines a name that `module` exports by code only."""
+        if not module.installed or Path(module.path).name != "__init__.py" or not name.isidentifier():
+            return None
+        package = Path(module.path).parent
+        path = packages.defining(package, name)
+        if path is None:
+            return None
+        parts = path.relative_to(package).with_suffix("").parts
+        return self._open(path, ".".join([module.name, *parts[: len(parts) - (parts[-1] == "__init__")]]))
 
     def _load(self, path: Path, name: str) -> Module:
         if path not in self._known:

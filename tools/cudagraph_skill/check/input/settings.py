@@ -29,7 +29,8 @@ LIKELY = "LIKELY"  # among ids: findings that are not certain
 class Options(NamedTuple):
     """Select hazards by the beginnings of their ids and files by globs.
 
-    `every` treats every forward() and every function with tensor arguments as captured; `explain` keeps what a finding rests on.
+    `every` treats every forward() and every function with tensor arguments as captured; `explain` keeps what a finding rests on;
+    `python` names the interpreter whose packages are read.
     """
 
     select: tuple[str, ...] = ()
@@ -37,6 +38,7 @@ class Options(NamedTuple):
     exclude: tuple[str, ...] = ()
     every: bool = False
     explain: bool = False
+    python: str = ""
 
 
 def chosen(id_: str, options: Options, *, certain: bool = True) -> bool:
@@ -77,7 +79,7 @@ def settings(target: Path, flags: Options) -> Options:
         chosen_options["ignore"] = _ids(flags.ignore, "--ignore")
     if flags.exclude:
         chosen_options["exclude"] = _globs(flags.exclude, Path.cwd())
-    return Options(**chosen_options, every=flags.every, explain=flags.explain)
+    return Options(**chosen_options, every=flags.every, explain=flags.explain, python=flags.python)
 
 
 def _project(target: Path) -> dict[str, tuple[str, ...]]:

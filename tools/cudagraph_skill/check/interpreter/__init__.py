@@ -15,6 +15,8 @@ One file:
 6. `replays.Replays` follows what a script does after its capture.
 7. A capture that nothing has come to is a `goals.Goal`: conditions and early returns are taken to lead there. What is not known at
    all and used as a tensor is one by `assumptions`, and what follows from that is likely, not certain.
+8. What a finding rests on is kept by `reasons` where that is asked for. Functions of installed packages are followed on steps of
+   their own (`calls`); `input.modules` opens their files.
 
 `values` describes what is known of a value; `join` there makes one of two that may be.
 """

@@ -58,8 +58,20 @@ class Later(Value):
         exported = self.module.scope.slots.get(self.name)
         if exported is None:
             # `from package import part` names a module that the package itself need not mention.
-            return machine.project.find(f"{self.module.name}.{self.name}", self.module) or Value()
+            return inner_module(machine, self.module, self.name)
         return exported.resolve(machine) if isinstance(exported, Later) and exported is not self else exported
+
+
+def inner_module(machine: Machine, module: Module, name: str) -> Value:
+    """Return what a package has that its own file does not bind: a module in it, or a name that it exports by code only."""
+    found = machine.project.find(f"{module.name}.{name}", module)
+    if found is not None:
+        return found
+    defining = machine.project.defining(module, name)
+    if defining is None or defining is module:
+        return Value()
+    machine.load(defining)
+    return defining.scope.slots.get(name, Value())
 
 
 class Super(Value):
@@ -110,7 +122,7 @@ def _attribute_of_module(machine: Machine, module: Module, name: str, node: ast.
     if name in module.scope.slots:
         exported = machine.read(module.scope, name, module.scope.slots[name], node)
         return exported.resolve(machine) if isinstance(exported, Later) else exported
-    return machine.project.find(f"{module.name}.{name}", module) or Value()
+    return inner_module(machine, module, name)
 
 
 def _attribute_of_class(machine: Machine, owner: Class, name: str, node: ast.AST) -> Value:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
-from cudagraph_skill.check.interpreter.frames import NEXT, Exhausted, Frame
+from cudagraph_skill.check.interpreter.frames import NEXT, RETURN, Exhausted, Frame
 from cudagraph_skill.check.interpreter.identity import fingerprint, outline
 from cudagraph_skill.check.interpreter.values import (
     Bound,
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _DEPTH = 36  # calls within each other: a deep model has about ten, and the check's own stack is not endless
 _ASIDE = 2_000  # steps of a function that does not lead to the capture that is looked for
+_PACKAGED = 60_000  # steps of a call into an installed package
+_PACKAGED_IN_ALL = 400_000  # and of all of them, for one reading of a file
+_LOADERS = {"from_pretrained", "from_config", "_from_config"}  # make an object of their class, after much that reads files
 _SAME = 2  # calls of one function within itself
 
 
@@ -44,6 +47,8 @@ def _call_function(machine: Machine, function: Function, args: list[Value], kwar
         # The body runs when something is asked of it.
         how = "contextmanager" if "contextmanager" in function.marks else "generator"
         return Object(how, [function, *args], kwargs, machine.round)
+    if function.module.installed and function.name in _LOADERS and args and isinstance(args[0], Class):
+        return machine.call(args[0], [Value()], {}, node)
     if function.memo is not None:
         key = (tuple(map(fingerprint, args)), tuple((name, fingerprint(value)) for name, value in kwargs.items()))
         if key not in function.memo:
@@ -112,6 +117,8 @@ def _follow(
 
 def _run_body(machine: Machine, body: list[ast.stmt], node: ast.AST) -> int:
     """Run the body of a function; on the way to a capture that is looked for, of others only the beginning."""
+    if machine.frame.module.installed and not machine.frames[-2].module.installed:
+        return _run_packaged(machine, body)
     if machine.goal is None or machine.inside or machine.goal.reached or machine.goal.leads([node]):
         return machine.block(body)
     budget, depth = machine.budget, len(machine.frames)
@@ -125,6 +132,23 @@ def _run_body(machine: Machine, body: list[ast.stmt], node: ast.AST) -> int:
         return NEXT
     finally:
         machine.budget = budget
+
+
+def _run_packaged(machine: Machine, body: list[ast.stmt]) -> int:
+    """Run the body of a function of an installed package on steps of its own; beyond them nothing is known of its result."""
+    steps, budget, depth = machine.steps, machine.budget, len(machine.frames)
+    name = machine.frame.module.name
+    machine.budget = steps + min(_PACKAGED, max(0, _PACKAGED_IN_ALL - machine.packaged))
+    try:
+        return machine.block(body)
+    except Exhausted:
+        machine.project.beyond.add(name.split(".")[0])
+        del machine.frames[depth:]
+        machine.frame.returned[:] = [Value()]
+        return RETURN
+    finally:
+        machine.packaged += machine.steps - steps
+        machine.steps, machine.budget = steps, budget
 
 
 def _recurs(machine: Machine, function: Function, given: list[Value], node: ast.AST | None) -> bool:

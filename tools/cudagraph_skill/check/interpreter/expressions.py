@@ -124,10 +124,24 @@ def _bool_op(machine: Machine, node: ast.BoolOp) -> Value:
         value = machine.value(operand)
         truth, origins = truth_of(machine, value, operand)
         if truth is decisive:
-            return joined([*results, value], machine.round) or Value()
+            return _ended(machine, results, value)
         if truth is None:
             results.append(value.marked(origins))
-    return joined([*results, machine.value(last)], machine.round) or Value()
+    value = machine.value(last)
+    if isinstance(value, Host) and value.known and bool(value.value) is decisive:
+        return _ended(machine, results, value)
+    return joined([*results, value], machine.round) or Value()
+
+
+def _ended(machine: Machine, earlier: list[Value], value: Value) -> Value:
+    """Return what an operand that decides alone makes of `earlier or value`: of operands that are not known, one like it."""
+    if (
+        isinstance(value, Host)
+        and isinstance(value.value, bool)
+        and all(isinstance(other, Host) or type(other) is Value for other in earlier)
+    ):
+        return value.marked(origins_of(earlier))
+    return joined([*earlier, value], machine.round) or Value()
 
 
 def _if_exp(machine: Machine, node: ast.IfExp) -> Value:

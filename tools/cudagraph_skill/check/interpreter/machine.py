@@ -58,6 +58,7 @@ class Machine(Memory):
         self.explaining = project.explains
         self.budget = budget
         self.steps = 0
+        self.packaged = 0  # steps taken in installed packages
         self.gpu_calls = 0
         self.left: Origins = NONE  # what decided that the last statement left its block
         self.hurried = False  # a loop was left because it took long, before it had nothing new to show
@@ -158,7 +159,7 @@ class Machine(Memory):
 
     def load(self, module: Module, *, program: bool = False) -> None:
         """Run a module once, as its import does; as the program itself it may take all steps that there are."""
-        if module.started:
+        if module.started or not self.project.admits(module):
             return
         module.started = True
         module.scope.slots["__name__"] = const("__main__" if module is self.project.main else module.name)

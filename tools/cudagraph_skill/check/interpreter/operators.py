@@ -69,6 +69,8 @@ def binary(machine: Machine, kind: type, left: Value, right: Value, node: ast.AS
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return _of_sequences(machine, kind, left, right, node)
     sym, origins = mix(kind.__name__, left.sym, right.sym), left.origins | right.origins
+    if kind is ast.BitOr and any(isinstance(side, Host) and side.value is True for side in (left, right)):
+        return const(True, origins)
     if isinstance(left, Array) or isinstance(right, Array):
         return Array(sym=sym, origins=origins)
     if isinstance(left, Object) and left.name.startswith("pathlib."):
@@ -111,6 +113,8 @@ def _of_tensors(machine: Machine, kind: type, left: Value, right: Value, node: a
 
 def _of_hosts(kind: type, left: Host, right: Host) -> Value:
     origins = left.origins | right.origins
+    if kind is ast.BitOr and not (left.known and right.known) and (left.value is True or right.value is True):
+        return const(True, origins)
     sym = mix(kind.__name__, left.sym, right.sym)
     if left.known and right.known and _is_cheap(kind, left.value, right.value):
         try:
