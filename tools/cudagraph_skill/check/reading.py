@@ -118,7 +118,8 @@ def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:
     from cudagraph_skill.check.interpreter.capture_sites import capture_paths, replays_at_once  # noqa: PLC0415 - not for a file that captures nothing
 
     named = _path_of(tree, (function or "").replace("<locals>.", "")) or []
-    captures = [path[-1] for path in capture_paths(tree) if named and path[: len(named)] == named and len(path) > len(named)]
+    paths = capture_paths(tree) if named else []
+    captures = [path[-1] for path in paths if path[: len(named)] == named and len(path) > len(named)]
     return bool(captures) and not any(replays_at_once(named[-1], capture) for capture in captures)
 
 

@@ -22,7 +22,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 class Module(Value):
     """Hold one file, opened when needed, and the scope that running it fills; `name` is its dotted name, if known."""
 
-    __slots__ = ("installed", "name", "path", "place", "scope", "source", "started")
+    __slots__ = ("_begins_captures", "installed", "name", "path", "place", "scope", "source", "started")
 
     def __init__(self, name: str, place: Path, source: Source | None = None) -> None:
         super().__init__()
@@ -33,6 +33,7 @@ class Module(Value):
         self.scope = Scope(0)
         self.started = False
         self.installed = False  # a part of a package that is not the user's
+        self._begins_captures: bool | None = None
 
     @property
     def tree(self) -> ast.Module:
@@ -41,6 +42,13 @@ class Module(Value):
             self.source = _parsed(self.place, _stamp(self.place))
             self.path = self.source.path
         return self.source.tree or ast.Module(body=[], type_ignores=[])
+
+    @property
+    def begins_captures(self) -> bool:
+        """Return whether the file mentions `capture_begin`; asked for each block of statements."""
+        if self._begins_captures is None:
+            self._begins_captures = self.source is not None and "capture_begin" in self.source.text
+        return self._begins_captures
 
 
 @lru_cache(maxsize=400)

@@ -87,8 +87,6 @@ class Span(NamedTuple):
 @remembered
 def spans(tree: ast.Module) -> dict[int, Span]:
     """Return what stands between `capture_begin` and `capture_end`, by the id of the statement that begins it."""
-    if not begins(tree):
-        return {}
     found: dict[int, Span] = {}
     blocks = [
         block

@@ -77,7 +77,7 @@ class Machine(Memory):
 
     def block(self, statements: list[ast.stmt]) -> int:
         """Run statements until one leaves the block; return how it leaves."""
-        between = spans(self.frame.module.tree)
+        between = spans(self.frame.module.tree) if self.frame.module.begins_captures else {}
         skipped = 0  # statements that ran as part of a capture
         for place, statement in enumerate(statements):
             if skipped:
