@@ -377,7 +377,7 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
             (f"{name}.{inner.name}", [node, inner]) for inner in methods.values() if _is_module(node) and takes_tensors(inner)
         ]
     # Methods that the file mentions are called with what they really get.
-    called = {part.attr for part in ast.walk(tree) if isinstance(part, ast.Attribute)} | {"forward"}
+    called = {part.attr for part in ast.walk(tree) if isinstance(part, ast.Attribute)} | {"forward"} if others else set()
     return forwards + [(name, path) for name, path in others if _is_entry(path[-1], called)]
 
 
