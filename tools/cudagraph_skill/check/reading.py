@@ -152,24 +152,32 @@ def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterat
 
 def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
     """Put what a reader has found into the report, without what comments in the files silence."""
-    opened = reader.project.sources()
-    findings = sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id))
-    placed = [_at_the_users_line(item, reader.project) for item in findings]
-    findings = [item for item in placed if item is not None]
-    wanted = [item for item in findings if chosen(item.id, options, certain=item.certain) and not _silenced(item, opened)]
     # Another way to the same line says no more, unless only this one is certain.
     best = {(item.path, item.line, item.id): item for item in report.findings}
-    for item in wanted:
+    for item in _wanted(reader, options):
         known = best.get((item.path, item.line, item.id))
         if known is None or (item.certain and not known.certain):
             best[item.path, item.line, item.id] = item
     report.findings[:] = best.values()
     report.regions.extend(item for item in reader.regions if item not in report.regions)
-    beyond = sorted(reader.project.beyond)
-    part = f"{source.path}: installed packages were read in part: {', '.join(beyond)}"
-    report.notes.extend([part] if beyond and part not in report.notes else [])
-    note = f"{source.path}: the program is larger than the budget of this check; it was read in part"
-    report.notes.extend([note] if reader.program_exhausted and note not in report.notes else [])
+    report.notes.extend(note for note in _read_in_part(reader, source) if note not in report.notes)
+
+
+def _wanted(reader: Reader, options: Options) -> Iterator[Finding]:
+    """Yield what a reader has found, by place, without what options and comments silence."""
+    opened = reader.project.sources()
+    for finding in sorted(reader.machine.findings.values(), key=lambda item: (item.path, item.line, item.column, item.id)):
+        item = _at_the_users_line(finding, reader.project)
+        if item is not None and chosen(item.id, options, certain=item.certain) and not _silenced(item, opened):
+            yield item
+
+
+def _read_in_part(reader: Reader, source: Source) -> Iterator[str]:
+    """Yield notes on what was longer than the budgets."""
+    if reader.project.beyond:
+        yield f"{source.path}: installed packages were read in part: {', '.join(sorted(reader.project.beyond))}"
+    if reader.program_exhausted:
+        yield f"{source.path}: the program is larger than the budget of this check; it was read in part"
 
 
 def _at_the_users_line(finding: Finding, project: Project) -> Finding | None:
@@ -366,24 +374,29 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
 
     last = {node.name: node for node in _definitions(tree)}
     forwards: list[tuple[str, list[ast.AST]]] = []
-    others: list[tuple[str, list[ast.AST]]] = []
+    classes: list[ast.ClassDef] = []
     for name, node in sorted(last.items(), key=lambda item: item[1].lineno):
-        if not isinstance(node, ast.ClassDef):
-            forwards += [(name, [node])] if takes_tensors(node) else []
-            continue
-        methods = {inner.name: inner for inner in _definitions(node) if not isinstance(inner, ast.ClassDef)}
-        forwards += [(f"{name}.forward", [node, methods["forward"]])] if "forward" in methods else []
-        others += [
-            (f"{name}.{inner.name}", [node, inner]) for inner in methods.values() if _is_module(node) and takes_tensors(inner)
-        ]
-    # Methods that the file mentions are called with what they really get.
-    called = {part.attr for part in ast.walk(tree) if isinstance(part, ast.Attribute)} | {"forward"} if others else set()
-    return forwards + [(name, path) for name, path in others if _is_entry(path[-1], called)]
+        if isinstance(node, ast.ClassDef):
+            classes.append(node)
+            forwards += [(f"{name}.forward", [node, inner]) for inner in _named(node, "forward")[-1:]]
+        elif takes_tensors(node):
+            forwards.append((name, [node]))
+    others = [(node, method) for node in classes if _is_module(node) for method in _methods(node) if takes_tensors(method)]
+    mentioned = {part.attr for part in ast.walk(tree) if isinstance(part, ast.Attribute)} if others else set()
+    return forwards + [
+        (f"{node.name}.{method.name}", [node, method]) for node, method in others if _is_entry(method.name, mentioned)
+    ]
 
 
-def _is_entry(method: ast.AST, called: set[str]) -> bool:
-    name = getattr(method, "name", "__")
-    return name not in called and not name.startswith("__")
+def _is_entry(name: str, mentioned: set[str]) -> bool:
+    """Tell whether a method is for code elsewhere: those that the file mentions are called with what they really get."""
+    return name != "forward" and name not in mentioned and not name.startswith("__")
+
+
+def _methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return the methods of a class; the last of several with one name."""
+    methods = {inner.name: inner for inner in _definitions(node) if not isinstance(inner, ast.ClassDef)}
+    return list(methods.values())
 
 
 def _is_module(node: ast.ClassDef) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _OF_TENSORS = {
     "item", "cpu", "numpy", "tolist", "nonzero", "masked_select", "unique", "sum", "mean", "argmax", "argmin", "softmax", "log_softmax",
     "norm", "amax", "amin", "cumsum", "masked_fill", "clamp", "topk", "sigmoid", "relu", "logsumexp", "isnan", "isinf", "isfinite",
+    "std", "var", "prod", "median", "min", "max", "any", "all",
 }  # fmt: skip
 # How code names what is on the host
 _ON_HOST = re.compile(r"cpu|host|numpy|\bnp\b|_np\b|list|\bargs\b|config|cfg")

@@ -68,6 +68,10 @@ def binary(machine: Machine, kind: type, left: Value, right: Value, node: ast.AS
         return _of_hosts(kind, left, right)
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return _of_sequences(machine, kind, left, right, node)
+    return _of_others(kind, left, right)
+
+
+def _of_others(kind: type, left: Value, right: Value) -> Value:
     sym, origins = mix(kind.__name__, left.sym, right.sym), left.origins | right.origins
     if kind is ast.BitOr and any(isinstance(side, Host) and side.value is True for side in (left, right)):
         return const(True, origins)

@@ -1,0 +1,58 @@
+"""Programs whose model comes from outside the file: each host read of its results is found, and its correction is not reported.
+
+programs/outside.txt has them one after the other; behind `#!` stands what the line would have to be.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check.hazards import hazard
+
+if TYPE_CHECKING:
+    from cudagraph_skill.check.findings import Report
+
+TEXT = (Path(__file__).parent / "programs/outside.txt").read_text()
+PROGRAMS = dict(part.split("\n", 1) for part in TEXT.removeprefix("== ").split("\n== "))
+
+
+def broken(program: str) -> tuple[str, set[int]]:
+    """Return a program as it stands, and its lines that read on the host: corrections of one mistake may be several."""
+    lines = program.split("\n")
+    marked = {number for number, line in enumerate(lines, 1) if "#!" in line}
+    return "\n".join(line.partition("  #!")[0] for line in lines), marked
+
+
+def corrected(program: str) -> str:
+    lines = []
+    for line in program.split("\n"):
+        before, mark, after = line.partition("  #! ")
+        lines.append(before[: len(before) - len(before.lstrip())] + after if mark else line)
+    return "\n".join(lines)
+
+
+def serious(report: Report) -> set[int]:
+    return {finding.line for finding in report.findings if hazard(finding.id).severity != "info"}
+
+
+def test_there_are_ten() -> None:
+    assert len(PROGRAMS) == 10
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_host_read_is_found(name: str) -> None:
+    text, marked = broken(PROGRAMS[name])
+    report = check_text(text, "program.py", None, Options())
+    assert report.unread == []
+    assert serious(report) <= marked
+    assert min(marked) in serious(report)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_corrected_program_is_clean(name: str) -> None:
+    report = check_text(corrected(PROGRAMS[name]), "program.py", None, Options())
+    assert (serious(report), report.unread) == (set(), [])
+    assert report.regions
