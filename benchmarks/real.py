@@ -9,7 +9,8 @@ real.json names files by repository and commit, and the lines where they capture
 `make_graphed_callables`, CudaGraphModule. They were listed by syntax; nothing of the files is kept here. A capture counts as
 read where the report has a region at its line. `torch.cuda.synchronize()` is written into each `with` as its first statement,
 and `NAME.sum().item()` behind its first assignment of a call: each is found where the report has a finding at that line. The
-files are in use, so most findings in them as they are would be mistakes of the check.
+files are in use, so findings in them as they are would be mistakes of the check, unless `true` of their repository says that
+reading them showed otherwise, and why.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class File(NamedTuple):
 
     path: Path
     captures: tuple[int, ...]
+    true: frozenset[str]  # findings in it that reading has shown to be right
 
 
 def repositories(split: str) -> list[dict[str, Any]]:
@@ -51,7 +53,7 @@ def place(folder: Path, repository: dict[str, Any]) -> Path:
 def files(folder: Path, split: str) -> list[File]:
     """Return the files that are there."""
     listed = [
-        File(place(folder, repository) / path, tuple(lines))
+        File(place(folder, repository) / path, tuple(lines), frozenset(repository.get("true", ())))
         for repository in repositories(split)
         for path, lines in repository["captures"].items()
     ]
@@ -74,14 +76,16 @@ def examined(file: File) -> dict[str, Any]:
             found = check_text(changed, str(file.path), None, Options()).findings
             inserted[name].append(any(finding.line == line + 1 for finding in found))
     serious = [finding for finding in report.findings if hazard(finding.id).severity != "info"]
+    named = [(f"{finding.path}:{finding.line} {finding.id}", finding.certain) for finding in serious]
     return {
         "file": str(file.path),
         "seconds": seconds,
         "captures": [line in regions for line in file.captures],
         "silent": not report.unread and not all(line in regions for line in file.captures),
         "unread": [f"{part.path}:{part.line}: {part.reason}" for part in report.unread],
-        "certain": [f"{finding.path}:{finding.line} {finding.id}" for finding in serious if finding.certain],
-        "likely": [f"{finding.path}:{finding.line} {finding.id}" for finding in serious if not finding.certain],
+        "certain": [line for line, certain in named if certain],
+        "likely": [line for line, certain in named if not certain],
+        "false": [line for line, _ in named if line.rpartition("/")[2] not in file.true],
         **inserted,
     }
 
@@ -119,6 +123,7 @@ def figures(rows: list[dict[str, Any]]) -> dict[str, str]:
         "silent about a capture that was not read": str(sum(row["silent"] for row in rows)),
         "errors and warnings, certain": str(sum(len(row["certain"]) for row in rows)),
         "errors and warnings, likely": str(sum(len(row["likely"]) for row in rows)),
+        "of these, not shown to be right": str(sum(len(row["false"]) for row in rows)),
         "seconds of the slowest": f"{max(row['seconds'] for row in rows):.1f}",
     }
 

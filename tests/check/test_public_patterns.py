@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check import Options, check_paths, check_text
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.findings import Finding, Report
@@ -176,6 +177,38 @@ FORKED = {
 def test_the_stream_of_a_capture_is_the_one_that_it_was_given(lines: str) -> None:
     body = "\n".join(f"            {line}" for line in lines.split("|"))
     assert ids(read(STREAMS.format(body))) & {"CG401", "CG402", "CG410"} == FORKED[lines]
+
+
+HELPER = """
+import torch
+from contextlib import contextmanager
+@contextmanager
+def body(run, handle):
+    stream, before = torch.cuda.Stream(), torch.cuda.current_stream()
+    if handle:
+        run(stream.cuda_stream)
+    torch.cuda.set_stream(stream)
+    yield
+    torch.cuda.set_stream(before)
+"""
+USER = """
+import torch
+from helper import body
+from driver import run
+x = torch.zeros(4, device="cuda")
+with torch.cuda.graph(torch.cuda.CUDAGraph()):
+    with body(run, {}):
+        x + 1
+"""
+
+
+@pytest.mark.parametrize("handle", [False, True])
+def test_a_stream_is_reported_where_it_was_entered_unless_other_code_has_its_handle(tmp_path: Path, handle: bool) -> None:
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "train.py").write_text(USER.format(handle))
+    findings = check_paths([str(tmp_path / "train.py")], Options()).findings
+    found = [(Path(finding.path).name, finding.line, finding.id) for finding in findings]
+    assert found == ([] if handle else [("helper.py", 9, "CG401")])
 
 
 # Captures in loops ----------------------------------------------------------------------------------------------------

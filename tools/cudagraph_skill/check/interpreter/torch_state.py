@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Callable
 
+    from cudagraph_skill.check.interpreter.frames import Site
+
 
 class State:
     """Remember what torch keeps between calls: streams, hooks, gradients, and what a script has captured so far."""
@@ -20,6 +22,7 @@ class State:
         self.inputs: set[int] = set()  # storages of the captured function's arguments
         self.mark = 0  # storages below it are older than this round
         self.streams: list[tuple[Object, ast.AST]] = []
+        self.entered: dict[int, tuple[Site, tuple[str, ...]]] = {}  # where each became the current one, by the id of that code
         self.forked: set[int] = set()
         self.unjoined: dict[int, ast.AST] = {}
         self.unforked: set[int] = set()

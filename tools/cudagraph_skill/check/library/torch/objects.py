@@ -237,6 +237,9 @@ _OF_DISTRIBUTIONS = {"logits", "probs", "mean", "loc", "scale", "stddev", "varia
 def attribute(machine: Machine, owner: Object, name: str, node: ast.AST) -> Value:
     """Return what an attribute of a library's object is."""
     del node
+    if name == "cuda_stream" and owner.name in streams.STREAMS:
+        machine.torch.followers.add(id(owner))  # code outside of torch may make it capture
+        return number()
     if name in {"__class__", "__dict__"}:
         return Value(mix(name, owner.sym))
     if owner.name.startswith("torch.nn."):

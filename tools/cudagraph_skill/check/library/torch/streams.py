@@ -34,12 +34,12 @@ def on_launch(machine: Machine) -> None:
     if stream is state.capture_stream or id(stream) in state.followers:
         return
     if stream.name == "torch.cuda.default_stream":
-        machine.report("CG403", where, "work on the default stream is not in the capture: a replay leaves it out")
+        _report(machine, "CG403", where, "work on the default stream is not in the capture: a replay leaves it out")
     elif id(stream) in state.forked:
         state.unjoined.setdefault(id(stream), where)
     elif stream.name in STREAMS:
         state.unforked.add(id(stream))
-        machine.report("CG401", where, f"work on {quoted(where)} runs on a stream that never waited for the capturing one")
+        _report(machine, "CG401", where, f"work on {quoted(where)} runs on a stream that never waited for the capturing one")
 
 
 def on_end(machine: Machine) -> None:
@@ -49,15 +49,27 @@ def on_end(machine: Machine) -> None:
             message = f"{quoted(places[-1])} is given new memory: a replay goes on reading the old"
             machine.add("CG303", *machine.torch.rebound_at[id(places[-1])], message, ())
     for where in machine.torch.unjoined.values():
-        machine.report("CG402", where, "the capturing stream never waits for the work that was forked off here")
+        _report(machine, "CG402", where, "the capturing stream never waits for the work that was forked off here")
+
+
+def _report(machine: Machine, hazard: str, where: ast.AST, message: str) -> None:
+    """Report what a stream does where it was made the current one, in whichever file that is."""
+    (path, line, column), via = machine.torch.entered[id(where)]
+    if machine.reporting and machine.inside and not machine.quiet:
+        machine.add(hazard, path, line, column, message, via, because=machine.reasons(where))
+
+
+def _enter(machine: Machine, stream: Object, node: ast.AST) -> list[tuple[Object, ast.AST]]:
+    machine.torch.entered[id(node)] = machine.site(node), machine.via()
+    return [*machine.torch.streams, (stream, node)]
 
 
 def on_stream(machine: Machine, stream: Value, node: ast.expr, body: Callable[[Value], int], context: Value) -> int:
     """Run a block on a stream."""
     if not isinstance(stream, Object):
         return body(context)
-    before = list(machine.torch.streams)
-    machine.torch.streams = [*before, (stream, node)]
+    before = machine.torch.streams
+    machine.torch.streams = _enter(machine, stream, node)
     try:
         return body(context)
     finally:
@@ -76,9 +88,9 @@ def set_stream(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> V
     """Make a stream the current one."""
     stream = bind("stream", args, kwargs).get("stream")
     if stream is machine.torch.capture_stream:
-        machine.torch.streams.clear()
+        machine.torch.streams = []
     elif isinstance(stream, Object):
-        machine.torch.streams.append((stream, node))
+        machine.torch.streams = _enter(machine, stream, node)
     return const(None)
 
 
