@@ -298,6 +298,38 @@ def test_methods_that_nothing_calls_are_read_with_all() -> None:
     assert [(finding.id, finding.line) for finding in report.findings] == [("CG201", 9)]
 
 
+STACK = """
+import torch
+from torch import nn
+class Mine(nn.Transformer):
+    pass
+class Other(nn.Transformer):
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs)
+x = torch.zeros(8, 4, 16, device="cuda")
+mask = torch.zeros(8, 8, device="cuda")
+layers = {}(16, 4).cuda()
+layers(x, x)
+with torch.cuda.graph(torch.cuda.CUDAGraph()):
+    layers(x, x{})
+"""
+MASKS = {  # an H100 with torch 2.11.0 showed each
+    "": False,
+    ", mask": True,
+    ", None, mask": True,
+    ", tgt_mask=mask": True,
+    ", memory_mask=mask": False,
+    ", tgt_mask=mask, tgt_is_causal=True": False,
+    ", tgt_mask=mask, tgt_is_causal=False": False,
+}
+
+
+@pytest.mark.parametrize("made", ["nn.Transformer", "Mine", "Other"])
+@pytest.mark.parametrize("masks", MASKS)
+def test_a_transformer_compares_its_masks_where_nobody_says_what_they_are(made: str, masks: str) -> None:
+    assert ("CG215" in ids(read(STACK.format(made, masks)))) is MASKS[masks]
+
+
 # --explain-finding ----------------------------------------------------------------------------------------------------
 
 EXPLAINED = """

@@ -56,6 +56,9 @@ SIGNATURES = {
     **dict.fromkeys(("torch.nn.MSELoss", "torch.nn.L1Loss", "torch.nn.KLDivLoss"), _LOSS),
     **dict.fromkeys(("torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss"), "weight, size_average, ignore_index, reduce, reduction"),
     "torch.nn.TransformerEncoder.forward": "src, mask, src_key_padding_mask, is_causal",
+    "torch.nn.Transformer.forward":
+        "src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, "
+        "src_is_causal, tgt_is_causal, memory_is_causal",
     "torch.nn.TransformerDecoder.forward":
         "tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal",
     "torch.nn.utils.weight_norm": "module, name, dim",

@@ -164,17 +164,23 @@ def _given(value: Value | None) -> bool:
     return value is not None and not is_none(value)
 
 
+# Masks that a stack compares with a causal one, and what tells it instead (an H100 with torch 2.11: the call fails without)
+_CAUSAL = {
+    "TransformerEncoder": (("mask", "is_causal"),),
+    "TransformerDecoder": (("tgt_mask", "tgt_is_causal"),),
+    "Transformer": (("src_mask", "src_is_causal"), ("tgt_mask", "tgt_is_causal")),
+}
+
+
 def _mask_hazards(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs, node: ast.AST) -> None:
     """Report that a Transformer stack compares its mask with a causal one, or makes nested tensors of padded batches."""
-    names = {"TransformerEncoder": ("mask", "is_causal"), "TransformerDecoder": ("tgt_mask", "tgt_is_causal")}.get(last)
-    if names is None:
+    if last not in _CAUSAL:
         return
     _, kwargs = spelled(f"torch.nn.{last}.forward", args, kwargs)
-    mask, is_causal = names
-    if _given(kwargs.get(mask)) and is_causal not in kwargs:
-        machine.report(
-            "CG215", node, f"{quoted(node)} compares its mask with a causal one on the host: {is_causal}= is missing"
-        )
+    for mask, is_causal in _CAUSAL[last]:
+        if _given(kwargs.get(mask)) and is_causal not in kwargs:
+            message = f"{quoted(node)} compares its mask with a causal one on the host: {is_causal}= is missing"
+            machine.report("CG215", node, message)
     nested, mode = _option(owner, "enable_nested_tensor"), owner.slots.get("training")
     off = isinstance(nested, Host) and nested.value is False
     evaluates = isinstance(mode, Host) and mode.value is False
