@@ -141,8 +141,13 @@ def test_links_in_a_circle_and_pipes_end(python: Path) -> None:
     assert read(python, TRAIN.format(made="Net(1).cuda()", call="model(x)")).unread == []
 
 
-def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("name", "said"), [("nowhere", "no such interpreter"), ("bin/python", "site-packages to read")])
+def test_an_interpreter_without_packages_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
     program = tmp_path / "train.py"
     program.write_text("x = 1\n")
-    assert main(["check", str(program), "--python", str(tmp_path / "nowhere")]) == 3
-    assert "site-packages to read" in capsys.readouterr().err
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").write_text("")
+    assert main(["check", str(program), "--python", str(tmp_path / name)]) == 3
+    assert said in capsys.readouterr().err

@@ -21,9 +21,11 @@ def folders(python: str) -> tuple[Path, ...]:
     """Return where the packages of an interpreter lie, which is found beside it.
 
     Raises:
-        SkillError: there is no such folder.
+        SkillError: there is no such interpreter, or no such folder.
     """
     path = Path(python)
+    if not path.is_file():
+        raise SkillError(f"{python}: there is no such interpreter; name the Python of an environment", 3)
     prefix = path.absolute().parent.parent  # a link is kept: it tells a virtual environment
     places = [place for name in _FOLDERS for place in sorted(prefix.glob(f"lib*/python3*/{name}"), reverse=True)]
     if not places:
