@@ -5,7 +5,7 @@
     python benchmarks/checking.py --split test --check   exit 1 if it falls below a floor in floors.yaml
     python benchmarks/checking.py --misses             what was wrong in `split: dev`; of `split: test` only totals are shown
     python benchmarks/checking.py --speed [FOLDER ...]   lines per second beside `ast.parse`; the folder of Python itself first
-    python benchmarks/checking.py --fuzz 10000         so many strange programs (tests/test_check_fuzz.py), and what went wrong
+    python benchmarks/checking.py --fuzz 20000         so many strange programs (tests/test_check_fuzz.py), and what went wrong
 
 A snippet counts as called unsafe where at least one finding is an error or a warning. Such a finding's line is right within one
 line of a hazard, neutral within one of a line in `also_ok_lines`, else wrong; a hazard line is found where a finding is within
@@ -20,11 +20,13 @@ import contextlib
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import time
 import warnings
+from multiprocessing import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
+_BATCH = 500  # programs that one process reads
+_MEMORY = 1 << 30  # bytes that it may take
 NEAR = 1  # lines
 KINDS = {"capture_error": "fails", "silent_wrong": "wrong", "safe": "clean"}
 COLUMNS = ("file precision", "file recall", "line precision", "line recall", "line F1", "verdict")
@@ -184,15 +188,28 @@ def speed(folders: list[str]) -> None:
 
 def fuzz(number: int) -> int:
     """Print each defect with its count and its shortest program; return 1 if there is any."""
-    sys.path.append(str(HERE.parent / "tests"))
-    import test_check_fuzz
-
-    start = time.perf_counter()
-    wrong = test_check_fuzz.fuzz(number)
+    start, largest = time.perf_counter(), 0
+    wrong: dict[str, tuple[int, str, str]] = {}
+    with Pool(maxtasksperchild=1) as pool:
+        for found, kilobytes in pool.imap_unordered(_fuzzed, range(0, number, _BATCH)):
+            largest = max(largest, kilobytes)
+            for defect, (times, where, text) in found.items():
+                known = wrong.get(defect, (0, where, text))
+                wrong[defect] = known[0] + times, known[1], min(known[2], text, key=len)
     print(f"{number} programs in {time.perf_counter() - start:.0f} s, {len(wrong)} kinds of mistakes")
+    print(f"the largest process: {largest // 1024} MB for {_BATCH} programs, of at most {_MEMORY >> 20}")
     for defect, (times, where, text) in sorted(wrong.items(), key=lambda item: -item[1][0]):
         print(f"{times} times: {defect} (first: {where})\n{text}")
     return int(bool(wrong))
+
+
+def _fuzzed(first: int) -> tuple[dict[str, tuple[int, str, str]], int]:
+    """Return what goes wrong in a batch of programs, read under a bound on memory, and the kilobytes that it took."""
+    sys.path.append(str(HERE.parent / "tests"))
+    import test_check_fuzz
+
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    return test_check_fuzz.fuzz(first, first + _BATCH), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def main() -> int:

@@ -550,6 +550,7 @@ def skill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         ("--run nowhere.py:step", "nowhere.py:step: there is no such file"),
         ("--run book.ipynb:step", "save the notebook as one"),
         ("--run train.py:step --fix", "--fix is for the check of the source"),
+        ("--run train.py:step --explain-finding", "--explain-finding is for the check of the source"),
         ("--run train.py:step --select CG2", "--select is for the check of the source"),
         ("--run train.py:step --inputs a --shape 4", "give one of them"),
         ("--run train.py:step --target step", "--target is for a program that runs: add its command"),

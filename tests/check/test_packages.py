@@ -120,8 +120,22 @@ def test_a_package_that_takes_long_is_a_note(python: Path) -> None:
         + "    return n\n"
     )
     report = read(python, TRAIN.format(made="build(unknown)", call="x + 1"))
-    assert report.unread == []
-    assert len(report.regions) == 1
+    assert (report.unread, len(report.regions)) == ([], 1)
+    assert [note.rpartition(": ")[2] for note in report.notes] == ["zoo"]
+
+
+def test_a_package_of_too_many_files_is_a_note(python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "_FILES", 1)
+    report = read(python, TRAIN.format(made="Net(object()).to('cuda')", call="model(x)"))
+    assert [note.rpartition(": ")[2] for note in report.notes] == ["zoo"]
+
+
+def test_the_users_line_is_kept_however_deep_the_library_is(python: Path) -> None:
+    deep = "\n".join(f"def f{n}(x):\n    return f{n + 1}(x)" for n in range(12))
+    helpers = python.parents[1] / "lib/python3.12/site-packages/zoo/helpers.py"
+    helpers.write_text(f"{deep}\ndef f12(x):\n    return x.sum().item()\ndef build(name):\n    return f0\n")
+    report = read(python, TRAIN.format(made="build('net')", call="model(x)"))
+    assert [(Path(finding.path).name, finding.line, finding.id) for finding in report.findings] == [("train.py", 10, "CG201")]
 
 
 def test_what_the_check_knows_itself_is_not_opened(python: Path) -> None:

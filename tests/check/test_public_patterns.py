@@ -313,7 +313,7 @@ layers(x, x)
 with torch.cuda.graph(torch.cuda.CUDAGraph()):
     layers(x, x{})
 """
-MASKS = {  # an H100 with torch 2.11.0 showed each
+MASKS = {  # tests/hazards/cg215_tensor_equality.py shows them on a GPU
     "": False,
     ", mask": True,
     ", None, mask": True,

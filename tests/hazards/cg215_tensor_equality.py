@@ -55,6 +55,8 @@ class Settings:
 
 solver = FixedPoint().to(DEVICE).requires_grad_(False)
 small, large = Settings(16), Settings(32)
+stack = nn.Transformer(16, 4, 1, 1, 32, dropout=0.0).to(DEVICE).requires_grad_(False)
+causal = nn.Transformer.generate_square_subsequent_mask(8, device=DEVICE)
 
 
 def bad_stop_when_unchanged(x, y):
@@ -70,6 +72,22 @@ def bad_methods_of_tensor(x, y):
     flag = residual.equal(y) or residual.allclose(x)  # CG215
     same = torch.Tensor.equal
     return residual * (1 + flag + same(x, y))  # CG215
+
+
+def bad_target_mask(x, y):
+    return stack(x[:, None], y[:, None], tgt_mask=causal)  # CG215
+
+
+def bad_source_mask(x, y):
+    return stack(x[:, None], y[:, None], causal)  # CG215
+
+
+def good_target_mask_that_is_told(x, y):
+    return stack(x[:, None], y[:, None], tgt_mask=causal, tgt_is_causal=True)
+
+
+def good_source_and_memory_masks(x, y):
+    return stack(x[:, None], y[:, None], src_mask=causal, src_is_causal=False, memory_mask=causal)
 
 
 def good_freeze_on_device(x, y):

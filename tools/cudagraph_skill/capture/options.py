@@ -18,7 +18,7 @@ _INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?$")
 _LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun"}
 _LAUNCHING_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}  # options of Python that take a value
-_STATIC_ONLY = ("fix", "diff", "all", "select", "ignore", "exclude")
+_STATIC_ONLY = ("fix", "diff", "all", "select", "ignore", "exclude", "explain_finding")
 _RUN_ONLY = ("inputs", "make", "shape", "warmup", "deadline", "memory", "target", "continue_", "skip")
 
 
@@ -63,7 +63,7 @@ def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Re
 
 
 def _option(name: str) -> str:
-    return f"--{name.rstrip('_')}"
+    return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def _targets(args: argparse.Namespace) -> list[str]:

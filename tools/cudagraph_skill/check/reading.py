@@ -188,13 +188,13 @@ def _at_the_users_line(finding: Finding, project: Project) -> Finding | None:
     place = project.installed(finding.path)
     steps = [_STEP.match(step) for step in finding.via]
     users = [step for step in steps if step is not None and project.installed(step["path"]) is None]
-    if place is None or not users:
+    if place is None:
         return finding
     if hazard(finding.id).severity == "info":
         return None
-    message = (
-        f"leads to {place}:{finding.line}, where {finding.message}; leave it out with an option, or override the method there"
-    )
+    if not users:
+        return finding._replace(edit=None, certain=False)
+    message = f"leads to {place}:{finding.line}: {finding.message}; leave it out with an option, or override the method there"
     last = users[-1]
     return finding._replace(path=last["path"], line=int(last["line"]), column=1, message=message, edit=None, certain=False)
 

@@ -48,7 +48,9 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     new.add_argument("--function", metavar="NAME", help="the captured function or method, as NAME or CLASS.NAME")
     new.add_argument(
-        "--all", action="store_true", help="treat every forward() and every function with tensor arguments as captured"
+        "--all",
+        action="store_true",
+        help="treat as captured every forward(), function with tensor arguments, and method of a module that nothing calls",
     )
     new.add_argument(
         "--select", action="append", metavar="IDS", help="report these hazards only, for example CG2,CG301, or likely"

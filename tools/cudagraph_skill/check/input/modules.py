@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _OPENED = 60  # modules of installed packages that are read for one file
-_INSTALLED = ("site-packages", "dist-packages")
 
 
 class Module(Value):
@@ -93,7 +92,7 @@ class Project:
             top = top.parent
         parts = path.relative_to(top).with_suffix("").parts
         self.main.name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        self._own = parts[0] if top.name in _INSTALLED else ""
+        self._own = parts[0] if top.name in packages.FOLDERS else ""
         self._roots = [top]
         if not self._own:
             above = [folder for folder in (top, *top.parents[:4]) if any((folder / mark).exists() for mark in _MARKERS)]
@@ -163,7 +162,11 @@ class Project:
         if not module.installed or Path(module.path).name != "__init__.py" or not name.isidentifier():
             return None
         package = Path(module.path).parent
-        path = packages.defining(package, name)
+        try:
+            path = packages.defining(package, name)
+        except packages.TooMany:
+            self.beyond.add(module.name.split(".")[0])
+            return None
         if path is None:
             return None
         parts = path.relative_to(package).with_suffix("").parts

@@ -14,7 +14,7 @@ from cudagraph_skill.errors import SkillError
 # What the check knows itself, or what holds no models
 _NOT_OPENED = {"torch", "numpy", "tensordict", "triton", "functorch", "torchgen", "scipy", "pandas", "setuptools", "pip"}
 _FILES = 4000  # of one package that are searched for a name
-_FOLDERS = ("site-packages", "dist-packages")
+FOLDERS = ("site-packages", "dist-packages")  # that installers write to
 
 
 def folders(python: str) -> tuple[Path, ...]:
@@ -27,7 +27,7 @@ def folders(python: str) -> tuple[Path, ...]:
     if not path.is_file():
         raise SkillError(f"{python}: there is no such interpreter; name the Python of an environment", 3)
     prefix = path.absolute().parent.parent  # a link is kept: it tells a virtual environment
-    places = [place for name in _FOLDERS for place in sorted(prefix.glob(f"lib*/python3*/{name}"), reverse=True)]
+    places = [place for name in FOLDERS for place in sorted(prefix.glob(f"lib*/python3*/{name}"), reverse=True)]
     if not places:
         beside = f"{prefix}/lib/python3.*/site-packages"
         raise SkillError(f"{python}: there is no {beside} to read: name the Python of an environment", 3)
@@ -39,8 +39,16 @@ def is_opened(name: str) -> bool:
     return name.split(".", maxsplit=1)[0] not in _NOT_OPENED
 
 
+class TooMany(Exception):  # noqa: N818 - a signal, not an error
+    """A package has more files than are searched."""
+
+
 def defining(package: Path, name: str) -> Path | None:
-    """Return the file of a package that defines a class or function of a name; its `__init__` may export it by code only."""
+    """Return the file of a package that defines a class or function of a name; its `__init__` may export it by code only.
+
+    Raises:
+        TooMany: none of those that were searched does, and there are more.
+    """
     try:
         stamp = package.stat().st_mtime_ns
     except OSError:
@@ -50,7 +58,7 @@ def defining(package: Path, name: str) -> Path | None:
 
 @lru_cache(maxsize=1000)
 def _defining(package: Path, name: str, stamp: int) -> Path | None:
-    del stamp
+    del stamp  # the answer is for the package as it was then
     definition = re.compile(rb"^(?:class|def) " + name.encode() + rb"\b", re.MULTILINE)
     files = (Path(folder, file) for folder, _, found in os.walk(package) for file in sorted(found) if file.endswith(".py"))
     for path in islice(files, _FILES):
@@ -60,4 +68,6 @@ def _defining(package: Path, name: str, stamp: int) -> Path | None:
             continue
         if definition.search(data):
             return path
+    if next(files, None) is not None:
+        raise TooMany
     return None

@@ -29,8 +29,8 @@ LIKELY = "LIKELY"  # among ids: findings that are not certain
 class Options(NamedTuple):
     """Select hazards by the beginnings of their ids and files by globs.
 
-    `every` treats every forward() and every function with tensor arguments as captured; `explain` keeps what a finding rests on;
-    `python` names the interpreter whose packages are read.
+    `every` treats as captured every forward(), each function with tensor arguments, and methods of modules that the file does not
+    call; `explain` keeps what a finding rests on; `python` names the interpreter whose packages are read.
     """
 
     select: tuple[str, ...] = ()

@@ -117,7 +117,7 @@ def _follow(
 
 def _run_body(machine: Machine, body: list[ast.stmt], node: ast.AST) -> int:
     """Run the body of a function; on the way to a capture that is looked for, of others only the beginning."""
-    if machine.frame.module.installed and not machine.frames[-2].module.installed:
+    if machine.frame.module.installed and not any(frame.module.installed for frame in machine.frames[-2:-1]):
         return _run_packaged(machine, body)
     if machine.goal is None or machine.inside or machine.goal.reached or machine.goal.leads([node]):
         return machine.block(body)

@@ -64,10 +64,15 @@ class Frames:
 
     def via(self) -> tuple[str, ...]:
         """Return the calls that lead here, outermost first."""
-        steps = []
+        steps: list[tuple[str, bool]] = []
         for caller, callee in zip(self.frames, self.frames[1:], strict=False):
             # The call of a captured function that was named is made up: no line of the user's makes it.
             made_up = self.named and caller is self.frames[0]
             if callee.call is not None and callee.function != "<module>" and not made_up:
-                steps.append(f"{caller.module.path}:{getattr(callee.call, 'lineno', 0)} in {caller.function}")
-        return tuple(steps[-_SHOWN:])
+                step = f"{caller.module.path}:{getattr(callee.call, 'lineno', 0)} in {caller.function}"
+                steps.append((step, caller.module.installed))
+        shown = steps[-_SHOWN:]
+        if shown and all(installed for _, installed in shown):
+            # However deep a library is: the line of the user's that leads into it comes first.
+            shown = [*[step for step in steps if not step[1]][-1:], *shown[1:]]
+        return tuple(step for step, _ in shown)

@@ -66,7 +66,6 @@ class Memory(Reports):
         self.journal: list[Entry] = []
         # Since the run began
         self.dirty: dict[Slot, Change] = {}
-        self.starts: list[dict[Slot, tuple[object, Value | None]]] = []  # of each round: what the dirty slots held
         self.mutated: set[int] = set()  # CPU memory that captured code changes in place, at every call
         self.bound_at: dict[Slot, Site] = {}  # where a script last bound a slot to a tensor
         self.fresh_state: dict[Slot, tuple[frozenset[int], Site]] = {}  # tensors put where nothing was before
@@ -110,11 +109,6 @@ class Memory(Reports):
         if len(self.starts) < 2 or slot not in self.starts[-1] or slot not in self.starts[-2]:
             return False
         return self.starts[-1][slot][0] != self.starts[-2][slot][0]
-
-    def held(self, slot: Slot | None) -> tuple[Value | None, Value | None]:
-        """Return what a slot held at the start of the last two calls."""
-        before, after = (start.get(slot, (None, None))[1] if slot else None for start in ([{}, {}, *self.starts])[-2:])
-        return before, after
 
     def floor(self, value: Host) -> float | None:
         """Return what a number that only grows from call to call was at least at the call before; None for another."""

@@ -73,13 +73,19 @@ def binary(machine: Machine, kind: type, left: Value, right: Value, node: ast.AS
 
 def _of_others(kind: type, left: Value, right: Value) -> Value:
     sym, origins = mix(kind.__name__, left.sym, right.sym), left.origins | right.origins
-    if kind is ast.BitOr and any(isinstance(side, Host) and side.value is True for side in (left, right)):
-        return const(True, origins)
     if isinstance(left, Array) or isinstance(right, Array):
         return Array(sym=sym, origins=origins)
     if isinstance(left, Object) and left.name.startswith("pathlib."):
         return left  # `folder / name` is a path again
+    if _stays_true(kind, left, right):
+        return const(True, origins)
     return Value(sym, origins)
+
+
+def _stays_true(kind: type, left: Value, right: Value) -> bool:
+    """Tell whether `True | unknown` is asked for, which is as good as True."""
+    sides = [side.value for side in (left, right) if isinstance(side, Host) and side.known]
+    return kind is ast.BitOr and len(sides) == 1 and sides[0] is True
 
 
 def _overloaded(machine: Machine, kind: type, left: Value, right: Value, node: ast.AST) -> Value | None:
@@ -117,7 +123,7 @@ def _of_tensors(machine: Machine, kind: type, left: Value, right: Value, node: a
 
 def _of_hosts(kind: type, left: Host, right: Host) -> Value:
     origins = left.origins | right.origins
-    if kind is ast.BitOr and not (left.known and right.known) and (left.value is True or right.value is True):
+    if _stays_true(kind, left, right):
         return const(True, origins)
     sym = mix(kind.__name__, left.sym, right.sym)
     if left.known and right.known and _is_cheap(kind, left.value, right.value):

@@ -45,6 +45,7 @@ class Reports(Frames):
         self.quiet = 0  # in code that this capture would not reach
         self.control: list[tuple[Origins, ast.AST | None, int]] = []  # what decides that this code runs, where, how quietly
         self.writes: dict[Slot, list[Write]] = {}
+        self.starts: list[dict[Slot, tuple[object, Value | None]]] = []  # of each round: what the dirty slots held
         self.sunk: set[Slot] = set()  # slots on which GPU work depends
 
     def report(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None, *, certain: bool = True) -> None:
@@ -125,9 +126,9 @@ class Reports(Frames):
         return (reasons.of_change(origin, *self.held(origin.slot)), *used)
 
     def held(self, slot: Slot | None) -> tuple[Value | None, Value | None]:
-        """Return what a slot held at the start of the last two calls; nothing where no calls are told apart."""
-        del slot
-        return None, None
+        """Return what a slot held at the start of the last two calls."""
+        before, after = (start.get(slot, (None, None))[1] if slot else None for start in ([{}, {}, *self.starts])[-2:])
+        return before, after
 
     def _report_writes(self, hazard: str, slot: Slot) -> None:
         """Report where captured code changes a slot on which GPU work depends: no replay makes that change."""

@@ -164,7 +164,7 @@ def _given(value: Value | None) -> bool:
     return value is not None and not is_none(value)
 
 
-# Masks that a stack compares with a causal one, and what tells it instead (an H100 with torch 2.11: the call fails without)
+# Masks that a stack compares with a causal one, and what tells it instead
 _CAUSAL = {
     "TransformerEncoder": (("mask", "is_causal"),),
     "TransformerDecoder": (("tgt_mask", "tgt_is_causal"),),
