@@ -370,6 +370,7 @@ def _every(source: Source, unread: list[Unread], options: Options) -> Iterator[R
 
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
     """Return functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
+    from cudagraph_skill.check.interpreter import syntax  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
 
     last = {node.name: node for node in _definitions(tree)}
@@ -382,13 +383,13 @@ def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
         elif takes_tensors(node):
             forwards.append((name, [node]))
     others = [(node, method) for node in classes if _is_module(node) for method in _methods(node) if takes_tensors(method)]
-    mentioned = {part.attr for part in ast.walk(tree) if isinstance(part, ast.Attribute)} if others else set()
+    mentioned = syntax.attributes(tree) if others else frozenset()
     return forwards + [
         (f"{node.name}.{method.name}", [node, method]) for node, method in others if _is_entry(method.name, mentioned)
     ]
 
 
-def _is_entry(name: str, mentioned: set[str]) -> bool:
+def _is_entry(name: str, mentioned: frozenset[str]) -> bool:
     """Tell whether a method is for code elsewhere: those that the file mentions are called with what they really get."""
     return name != "forward" and name not in mentioned and not name.startswith("__")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.assignment import assign
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RETURN
 from cudagraph_skill.check.interpreter.reports import only_guard
@@ -64,14 +65,16 @@ def refills(node: ast.If) -> bool:
     targets = {
         ast.unparse(target)
         for statement in node.body
-        for inner in ast.walk(statement)
+        for inner in syntax.nodes(statement)
         if isinstance(inner, ast.Assign)
         for target in inner.targets
         if isinstance(target, (ast.Attribute, ast.Subscript))
     }
     if not targets:
         return False
-    return any(ast.unparse(part) in targets for part in ast.walk(node.test) if isinstance(part, (ast.Attribute, ast.Subscript)))
+    return any(
+        ast.unparse(part) in targets for part in syntax.nodes(node.test) if isinstance(part, (ast.Attribute, ast.Subscript))
+    )
 
 
 def assume(machine: Machine, test: ast.expr, truth: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.assumptions import assuming
 from cudagraph_skill.check.interpreter.attributes import Later, bind_member
 from cudagraph_skill.check.interpreter.frames import NEXT, RETURN, Exhausted, Frame
@@ -43,7 +44,7 @@ def _call_function(machine: Machine, function: Function, args: list[Value], kwar
     # What the program calls a function with is the best sample of what its capture gets.
     if not machine.inside and not isinstance(function.node, ast.Lambda):
         machine.observed[function.node] = (args, kwargs)
-    if "contextmanager" in function.marks or machine.library.yields(function.node):
+    if "contextmanager" in function.marks or syntax.yields(function.node):
         # The body runs when something is asked of it.
         how = "contextmanager" if "contextmanager" in function.marks else "generator"
         return Object(how, [function, *args], kwargs, machine.round)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.remembered import remembered
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ def calls_graph(node: ast.expr) -> bool:
 def names_torch(tree: ast.Module, node: ast.AST) -> bool:
     """Return whether a statement or call that may capture is one of torch's by its spelling, whatever its values are."""
     if _calls(node, "CudaGraphModule"):
-        sources = [statement.module or "" for statement in ast.walk(tree) if isinstance(statement, ast.ImportFrom)]
+        sources = [statement.module or "" for statement in syntax.nodes(tree) if isinstance(statement, ast.ImportFrom)]
         return any(source.startswith("tensordict") for source in sources)
     if not isinstance(node, (ast.With, ast.AsyncWith)):
         return True
     names = {
         alias.asname or alias.name
-        for statement in ast.walk(tree)
+        for statement in syntax.nodes(tree)
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("torch.cuda")
         for alias in statement.names
         if alias.name == "graph"
@@ -90,7 +91,7 @@ def spans(tree: ast.Module) -> dict[int, Span]:
     found: dict[int, Span] = {}
     blocks = [
         block
-        for node in ast.walk(tree)
+        for node in syntax.nodes(tree)
         for name in ("body", "orelse", "finalbody")
         if isinstance(block := getattr(node, name, None), list)
     ]
@@ -143,7 +144,7 @@ def nearest(tree: ast.Module, done: set[int]) -> list[Path]:
     return paths
 
 
-def _reaching(names: set[str], mentions: dict[str, set[str]]) -> set[str]:
+def _reaching(names: set[str], mentions: dict[str, frozenset[str]]) -> set[str]:
     """Return the names, and all that mention one of them, or something that does."""
     reaching = set(names)
     while more := {name for name, words in mentions.items() if words & reaching} - reaching:
@@ -171,7 +172,7 @@ def builders(tree: ast.Module, classes: set[str]) -> list[Definition]:
 
 def loops_with_replay(tree: ast.Module, statement: ast.AST) -> bool:
     """Tell whether a capture stands, unguarded, in a loop that replays it once and goes over anything but sizes."""
-    loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
+    loops = [node for node in syntax.nodes(tree) if isinstance(node, (ast.For, ast.While))]
     holding = [loop for loop in loops if _directly_in(loop.body, statement)]
     return any(_replays_once(loop) and not _are_sizes(_targets(loop), loop.body) for loop in holding)
 
@@ -225,7 +226,7 @@ def _directly_in(body: list[ast.stmt], statement: ast.AST) -> bool:
 
 
 def _calls_inside(node: ast.AST, name: str) -> bool:
-    return any(_calls(inner, name) for inner in ast.walk(node))
+    return any(_calls(inner, name) for inner in syntax.nodes(node))
 
 
 def _calls(node: ast.AST, name: str) -> bool:
@@ -236,8 +237,6 @@ def _calls(node: ast.AST, name: str) -> bool:
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == name
 
 
-@remembered
-def _names_in(node: ast.AST) -> set[str]:
-    """Return names and attributes that a piece of code mentions; asked again for each function of a file."""
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+def _names_in(node: ast.AST) -> frozenset[str]:
+    """Return names and attributes that a piece of code mentions."""
+    return syntax.names(node) | syntax.attributes(node)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.findings import Region
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.capture_sites import (
     Definition,
     Path,
@@ -133,11 +134,12 @@ class Reader:
             for turn in range(_WARM_UPS + 2):
                 machine.summaries.pop((node, turn), None)
         for turn in range(_WARM_UPS + 1):
-            # Where the first call left nothing behind, the next ones would show the same.
-            last = turn == _WARM_UPS or bool(turn and not machine.dirty and not self._varied)
+            clean = bool(turn) and not machine.dirty
             machine.begin_round(report=False)
             args, kwargs = samples()
             self._note_arguments(args, kwargs)
+            # Where the first call left nothing behind, the next ones would show the same.
+            last = turn == _WARM_UPS or (clean and not self._varied)
             machine.torch.inputs = {
                 memory for value in (*args, *kwargs.values()) for tensor in tensors_in(value) for memory in tensor.storages
             }
@@ -156,7 +158,7 @@ class Reader:
         syms = tuple(value.sym if isinstance(value, Host) else None for value in (*args, *kwargs.values()))
         pairs = zip(syms, self._argument_syms, strict=False)
         self._changed = [place for place, (now, then) in enumerate(pairs) if now != then]
-        self._varied = self._varied or bool(self._changed) or not self._argument_syms
+        self._varied = self._varied or bool(self._changed)
         self._argument_syms = syms
 
     def _call(self, entry: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
@@ -390,7 +392,7 @@ class Reader:
 
     def compiled(self) -> None:
         """Note what `torch.compile(mode="reduce-overhead")` captures: it splits its graphs where this file reads the host."""
-        for node in ast.walk(self.project.main.tree):
+        for node in syntax.nodes(self.project.main.tree):
             if isinstance(node, ast.Call) and is_reduce_overhead(node):
                 self._compiled_at(self.project.main.path, node)
 

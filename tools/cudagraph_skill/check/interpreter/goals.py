@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.capture_sites import Definition, Path
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _names_that_call(within: list[ast.AST]) -> set[str]:
 def _mentions(tree: ast.Module) -> dict[str, list[ast.AST]]:
     """Return where each name is read, as a variable or as an attribute."""
     mentions: dict[str, list[ast.AST]] = {}
-    for node in ast.walk(tree):
+    for node in syntax.nodes(tree):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             mentions.setdefault(node.id if isinstance(node, ast.Name) else node.attr, []).append(node)
     return mentions

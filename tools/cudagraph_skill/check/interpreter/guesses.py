@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.remembered import remembered
 from cudagraph_skill.check.interpreter.values import Host, Sequence, Tensor, Value, number, tensors_in
 
@@ -117,7 +118,7 @@ def _name(node: ast.AST) -> str:
 def _uses(node: ast.AST) -> dict[str, set[str]]:
     """Return for each name in a function the attributes that are read of it, `argument` where a call gets it, `number` where only one suits."""
     uses: dict[str, set[str]] = {}
-    for part in ast.walk(node):
+    for part in syntax.nodes(node):
         for name, use in _uses_in(part):
             uses.setdefault(name, set()).add(use)
     return uses

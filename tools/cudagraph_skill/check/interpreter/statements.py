@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.assignment import assign, bind
 from cudagraph_skill.check.interpreter.attributes import bind_member
 from cudagraph_skill.check.interpreter.branches import assume, decide, refills
@@ -342,9 +343,7 @@ def _bind_parts(machine: Machine, subject: Value, pattern: ast.pattern) -> None:
 @remembered
 def _repeats(node: ast.For | ast.AsyncFor) -> bool:
     """Tell whether a loop does the same at each turn: its body does not mention what the turns differ in."""
-    names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-    mentioned = {part.id for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)}
-    return isinstance(node.target, ast.Name) and not names & mentioned
+    return isinstance(node.target, ast.Name) and not any(node.target.id in syntax.names(statement) for statement in node.body)
 
 
 def _loaded(target: ast.expr) -> ast.expr:

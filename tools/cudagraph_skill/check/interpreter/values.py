@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cudagraph_skill.check.interpreter.remembered import remembered
+from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.symbols import Sym, either, fresh, mix, sym_of
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class Function(Value):
 
     def _enclosed(self) -> list[Value]:
         enclosed = []
-        for name in _names_of(self.node):
+        for name in syntax.names(self.node):
             scope: Scope | None = self.scope
             while scope is not None and name not in scope.slots:
                 scope = scope.outer
@@ -481,11 +481,6 @@ def tensors_in(value: Value, depth: int = 3) -> list[Tensor]:
     if isinstance(value, Choice):
         return [tensor for item in value.options for tensor in tensors_in(item, depth)]
     return []
-
-
-@remembered
-def _names_of(node: ast.AST) -> frozenset[str]:
-    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
 
 def join(one: Value, other: Value, made: int) -> Value:

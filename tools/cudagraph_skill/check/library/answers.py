@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cudagraph_skill.check.library.builtins import builtin
 from cudagraph_skill.check.library.containers import read_text
-from cudagraph_skill.check.library.python import bind_arguments, complete, decorate_class, instantiate, mark, yields
+from cudagraph_skill.check.library.python import bind_arguments, complete, decorate_class, instantiate, mark
 from cudagraph_skill.check.library.stdlib import environment
 from cudagraph_skill.check.library.torch.attributes import attribute, named
 from cudagraph_skill.check.library.torch.autograd import drops_gradients
@@ -69,5 +69,4 @@ __all__ = [
     "truth",
     "update",
     "update_index",
-    "yields",
 ]

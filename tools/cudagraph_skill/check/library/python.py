@@ -36,26 +36,6 @@ Args = list[Value]
 Kwargs = dict[str, Value]
 
 
-def yields(node: ast.AST) -> bool:
-    """Tell whether a function is a generator."""
-    answer = _GENERATORS.get(node)
-    if answer is None:
-        body = node.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
-        answer = _GENERATORS[node] = any(map(_has_yield, body))
-    return answer
-
-
-_GENERATORS: dict[ast.AST, bool] = {}
-
-
-def _has_yield(node: ast.AST) -> bool:
-    if isinstance(node, (ast.Yield, ast.YieldFrom)):
-        return True
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-        return False
-    return any(map(_has_yield, ast.iter_child_nodes(node)))
-
-
 _MARKS = {
     "builtins.property": "property",
     "builtins.staticmethod": "staticmethod",
