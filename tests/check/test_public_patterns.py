@@ -292,6 +292,86 @@ class Net(torch.nn.Module):
 """
 
 
+HEADER = "import cv2\nimport numpy as np\nimport torch\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def crop(x, low=0):\n    return torch.as_tensor(np.logical_or(x < low, x.mean() > 1) * 1.0)",
+        "def flip(x):\n    sign = np.random.choice([-1, 1], size=(x.shape[0],))\n    return sign * x",
+        "def trace(cost):\n    i = cost.shape[0] - 1\n    return np.argmin((cost[i], cost[i - 1]))",
+        "def load(weights=()):\n    prepare(weights)\n    for w in weights:\n        print(str(w))",
+        "def warp(im, targets=()):\n    im = cv2.resize(im, (1, 1))\n    if im.shape[0] > targets.max(): return im",
+        "def check(obs: dict | np.ndarray):\n    if obs.mean() > 0: return obs",
+        "def save(name, data):\n    return data.clone().clamp(0, 255).numpy()",
+        # The function that is called tells: numpy would refuse a GPU tensor outside of a capture too
+        "def outer(x, args):\n    if x.mean() > 0: return inner(x)\ndef inner(signal):\n    return np.interp(signal, [0], [1])",
+    ],
+)
+def test_arguments_that_numpy_gets_are_no_gpu_tensors(text: str) -> None:
+    assert read(HEADER + text, every=True).findings == []
+
+
+def test_what_is_made_an_array_if_it_is_a_tensor_is_one_afterwards() -> None:
+    text = """
+def plot(images, masks):
+    if isinstance(masks, torch.Tensor):
+        masks = masks.cpu().numpy()
+    if masks.max() > 1:
+        return images.reshape(-1)
+"""
+    assert 8 not in {finding.line for finding in read(HEADER + text, every=True).findings}
+
+
+def test_devices_without_graphs_are_not_asked_for() -> None:
+    text = """
+def pick(x, out):
+    torch.relu(x)
+    if "mps" in out.device.type:
+        out = out.cpu()
+    return out.cpu() if out.device.type == "xpu" else out
+"""
+    assert read(HEADER + text, every=True).findings == []
+
+
+def test_sizes_that_torchvision_gives_are_numbers() -> None:
+    text = """
+import torch
+import torchvision.transforms.functional as F
+def crop(img: torch.Tensor, size):
+    _, height, width = F.get_dimensions(img)
+    if height > size:
+        return img
+    return F.crop(img, int(round((height - size) / 2)), 0, size, size)
+"""
+    assert read(text, every=True).findings == []
+
+
+def test_buffers_go_to_the_gpu_with_a_module_whose_parts_are_there() -> None:
+    text = """
+import torch
+from torch import nn
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+    def forward(self, x):
+        return x * self.scale
+class Whole(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+        self.register_buffer("index", torch.tensor([0, 1]))
+    def forward(self, x):
+        return self.part(x)[self.index]
+if __name__ == "__main__":
+    whole = Whole(Part())
+    whole(torch.zeros(3, 3))
+"""
+    assert read(text, every=True).findings == []
+
+
 def test_methods_that_nothing_calls_are_read_with_all() -> None:
     report = read(METHODS, every=True)
     assert {region.name for region in report.regions} == {"Net.forward", "Net.encode"}

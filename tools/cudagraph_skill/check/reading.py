@@ -9,6 +9,7 @@ import sys
 from _thread import allocate_lock
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.findings import Report, Unread
@@ -352,6 +353,7 @@ def _aimed(project: Project, path: list[ast.AST], done: set[int], unread: list[U
 def _every(source: Source, unread: list[Unread], options: Options) -> Iterator[Reader]:
     """Yield readers of each forward, and of each function of the module that seems to take tensors, read as captured code."""
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
@@ -361,11 +363,17 @@ def _every(source: Source, unread: list[Unread], options: Options) -> Iterator[R
     if wanted:
         _attempt(first, lambda: _loaded(first), "the top level", unread)
     for name, path in wanted:
-        reader = Reader(project, answers, _BUDGET)
-        _inherit(reader, first)
-        reader.machine.summaries = shared
-        _attempt(reader, lambda: reader.named(name, path), name, unread)  # noqa: B023 - called here
-        yield reader
+        reader, wrong = None, -1
+        # Where arguments only looked like tensors, it is read again without these; or not at all, if none is left.
+        while len(project.no_tensors) > wrong and (reader is None or takes_tensors(path[-1], project.no_tensors)):
+            wrong = len(project.no_tensors)
+            reader, summaries = Reader(project, answers, _BUDGET), dict(shared)
+            _inherit(reader, first)
+            reader.machine.summaries = summaries
+            _attempt(reader, partial(reader.named, name, path), name, unread)
+        if reader is not None and len(project.no_tensors) == wrong:
+            shared.update(summaries)
+            yield reader
 
 
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:

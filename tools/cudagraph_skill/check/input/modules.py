@@ -76,6 +76,7 @@ class Project:
         self.explains = explains  # what findings rest on is kept
         self._known: dict[Path, Module] = {}
         self.guessed: dict[ast.AST, Instance] = {}  # objects made up for classes that nobody makes one of
+        self.no_tensors: set[ast.arg] = set()  # arguments that were taken for GPU tensors and that numpy gets
         path = Path(source.path)
         self.main = Module(path.stem, path, source)
         self._roots: list[Path] = []

@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter import syntax
-from cudagraph_skill.check.interpreter.assignment import assign
+from cudagraph_skill.check.interpreter.assignment import assign, bind
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RETURN
 from cudagraph_skill.check.interpreter.reports import only_guard
-from cudagraph_skill.check.interpreter.values import Host, const
+from cudagraph_skill.check.interpreter.values import Array, Host, Value, const
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +75,23 @@ def refills(node: ast.If) -> bool:
     return any(
         ast.unparse(part) in targets for part in syntax.nodes(node.test) if isinstance(part, (ast.Attribute, ast.Subscript))
     )
+
+
+def takes_either(machine: Machine, node: ast.If) -> None:
+    """Bind an array in the branch that `if isinstance(x, Tensor): x = x.cpu().numpy()` leaves for what is no tensor."""
+    test = node.test
+    if not (isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance" and test.args):
+        return
+    name = test.args[0]
+    if not isinstance(name, ast.Name) or not any(word.endswith("Tensor") for word in _words(test)):
+        return
+    assigned = [target for statement in node.body if isinstance(statement, ast.Assign) for target in statement.targets]
+    if any(isinstance(target, ast.Name) and target.id == name.id for target in assigned) and type(machine.value(name)) is Value:
+        bind(machine, name.id, Array(), node)
+
+
+def _words(node: ast.AST) -> frozenset[str]:
+    return syntax.names(node) | syntax.attributes(node)
 
 
 def assume(machine: Machine, test: ast.expr, truth: bool) -> None:

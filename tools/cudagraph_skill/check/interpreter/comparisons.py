@@ -41,6 +41,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_OTHER_DEVICES = {"mps", "xpu", "npu", "hpu", "mlu", "xla"}  # what captures runs on none of these
 _NEVER_NONE = {"number", "extent", "size", "device", "str", "int", "float", "bool"}
 
 
@@ -56,6 +57,8 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, node: as
         return _of_hosts(machine, op, left, right)
     if isinstance(left, Sequence) and isinstance(right, Sequence):
         return _of_sequences(machine, left, right, node)
+    if _names_other_device(left, right):
+        return const(isinstance(op, ast.NotEq))
     if isinstance(left, Instance):
         method = left.cls.find("__eq__") if isinstance(op, ast.Eq) else None
         if method:
@@ -102,6 +105,12 @@ def _compares_fields(left: Instance, right: Value) -> bool:
     if not isinstance(right, Instance) or right is left or not left.cls.find("__dataclass__"):
         return False
     return any(isinstance(field, Tensor) and field.on_gpu for field in left.slots.values())
+
+
+def _names_other_device(left: Value, right: Value) -> bool:
+    """Tell whether something unknown is compared with the name of a device that has no CUDA graphs."""
+    pairs = ((left, right), (right, left))
+    return any(type(one) is Value and isinstance(other, Host) and other.value in _OTHER_DEVICES for one, other in pairs)
 
 
 # Identity -------------------------------------------------------------------------------------------------------------
@@ -154,7 +163,7 @@ def _membership(machine: Machine, op: ast.In | ast.NotIn, left: Value, right: Va
             machine.report("CG205", node, f"{quoted(node)} {fault}")
         return Host("bool")
     origins = left.origins | right.origins
-    known = _contains(machine, left, right, node)
+    known = False if _names_other_device(left, right) else _contains(machine, left, right, node)
     if known is not None:
         return const(known is isinstance(op, ast.In), origins | _marks_of_items(machine, right, node))
     method = right.cls.find("__contains__") if isinstance(right, Instance) else None

@@ -10,6 +10,7 @@ from cudagraph_skill.check.interpreter.frames import Frame
 from cudagraph_skill.check.interpreter.guesses import guess
 from cudagraph_skill.check.interpreter.symbols import fresh
 from cudagraph_skill.check.interpreter.values import (
+    Array,
     Bound,
     Class,
     Function,
@@ -80,7 +81,7 @@ class EntryPoints:
 
     def guessed_inputs(self, function: Value) -> list[Value]:
         """Return arguments of a callable for which no samples are known."""
-        return _guessed(function.node)[0] if isinstance(function, Function) else [Tensor()]
+        return self._guessed(function.node)[0] if isinstance(function, Function) else [Tensor()]
 
     # The callable -----------------------------------------------------------------------------------------------------
 
@@ -132,9 +133,10 @@ class EntryPoints:
         return guessed
 
     def _on_gpu(self, made: Instance) -> Instance:
-        """Take a module to be moved to the GPU by code that is not here, where none of its weights is there."""
+        """Take a module to be moved to the GPU by code that is not here, where none of its weights is there; its parts may be."""
         weights = [tensor for tensor in self.machine.library.tensors_of(self.machine, made) if tensor.parameter]
-        if all(tensor.device == "cpu" for tensor in weights):
+        own = [tensor for tensor in made.slots.values() if isinstance(tensor, Tensor) and tensor.parameter]
+        if all(tensor.device == "cpu" for tensor in own or weights):
             for tensor in weights:
                 tensor.device = "cuda"
         return made
@@ -183,8 +185,25 @@ class EntryPoints:
         if node in self.machine.observed and not isinstance(path[0], ast.ClassDef):
             args, kwargs = self.machine.observed[node]
             return lambda: ([_renewed(value) for value in args], {key: _renewed(value) for key, value in kwargs.items()})
-        guessed = _guessed(node)
+        guessed = self._guessed(node)
         return lambda: guessed
+
+    def _guessed(self, node: ast.AST) -> Arguments:
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return [Tensor()], {}
+        positional = [*node.args.posonlyargs, *node.args.args]
+        # Those of an autograd function begin with its context.
+        method = bool(positional) and positional[0].arg in {"self", "cls", "ctx"}
+        args = [self._guess(argument, node) for argument in positional[method:]]
+        return args, {argument.arg: self._guess(argument, node) for argument in node.args.kwonlyargs}
+
+    def _guess(self, argument: ast.arg, node: ast.AST) -> Value:
+        if argument in self.machine.project.no_tensors:
+            return Array()
+        value = guess(argument, node)
+        if argument.annotation is None and isinstance(value, Tensor):
+            self.machine.guessed.update(dict.fromkeys(value.storages, argument))
+        return value
 
     def _maker(self, path: list[ast.AST], name: str) -> Value | None:
         """Return a function of the file that makes inputs, by the names that such functions have."""
@@ -215,16 +234,6 @@ def _is_callable(value: Value) -> bool:
 
 def _unpacked(made: Value) -> list[Value]:
     return list(made.items) if isinstance(made, Sequence) and made.items is not None else [made]
-
-
-def _guessed(node: ast.AST) -> Arguments:
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        return [Tensor()], {}
-    positional = [*node.args.posonlyargs, *node.args.args]
-    # Those of an autograd function begin with its context.
-    method = bool(positional) and positional[0].arg in {"self", "cls", "ctx"}
-    args = [guess(argument, node) for argument in positional[method:]]
-    return args, {argument.arg: guess(argument, node) for argument in node.args.kwonlyargs}
 
 
 def _renewed(value: Value) -> Value:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.remembered import remembered
-from cudagraph_skill.check.interpreter.values import Host, Sequence, Tensor, Value, number, tensors_in
+from cudagraph_skill.check.interpreter.values import Array, Host, Sequence, Tensor, Value, number, tensors_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _TENSOR_NAMES = {
     "x", "y", "z", "input", "inputs", "hidden_states", "hidden", "input_ids", "attention_mask", "mask", "logits", "labels", "target",
@@ -29,13 +29,23 @@ _ALSO_OF_TENSORS = {
     "size", "to", "split", "item", "device", "dtype", "any", "all", "repeat", "max", "min", "cpu", "float", "int",
 }  # fmt: skip
 
-# Functions that take numbers
+# What arrays have as well: it says nothing in a function that works on arrays
+_OF_ARRAYS = {
+    "shape", "view", "reshape", "squeeze", "transpose", "mean", "sum", "flatten", "ndim", "argmax", "tolist", "nonzero", "cumsum",
+}  # fmt: skip
+
+# Functions that take numbers, and those that take anything
 _OF_NUMBERS = {"range", "int", "str"}
+_OF_ALL = {"isinstance", "len", "print", "repr", "hasattr", "getattr", "type", "list", "tuple", "set", "enumerate", "zip"}
+# How code names libraries whose functions refuse GPU tensors, and those that take them
+_HOST_LIBRARIES = {"np", "numpy", "cv2", "scipy", "pd", "pandas"}
+_TENSOR_LIBRARIES = {"torch", "th", "F", "nn", "Tensor"}
 
 _DTYPES = {"LongTensor": "int", "IntTensor": "int", "BoolTensor": "bool", "FloatTensor": "float"}
 _LISTS = {"list", "List", "tuple", "Tuple", "Sequence", "Iterable"}
 _OTHER_CONTAINERS = {"dict", "Dict", "Mapping", "Callable"}
 _SCALARS = {"int", "float", "bool", "str", "Number"}
+_ON_HOST = {"ndarray", "NDArray", "DataFrame", "Path", "PathLike", "Image"}
 
 
 def guess(argument: ast.arg, node: ast.AST) -> Value:
@@ -47,14 +57,35 @@ def guess(argument: ast.arg, node: ast.AST) -> Value:
     default = _default(argument, node)
     if isinstance(default, ast.Constant) and default.value is not None:
         return _scalar(type(default.value).__name__) or Value()
-    uses = _uses(node).get(argument.arg, set())
-    # A name such as `mask` says little alone; with a use that suits a tensor it is one.
-    suits = uses & _ALSO_OF_TENSORS or "argument" in uses
-    if uses & _ONLY_OF_TENSORS or (argument.arg in _TENSOR_NAMES and suits and "number" not in uses):
-        tensor = Tensor()
-        tensor.optional = True
-        return tensor
-    return Value()
+    if default is not None and not isinstance(default, (ast.Constant, ast.Call)):
+        return Value()
+    return _by_use(argument.arg, node)
+
+
+def _by_use(name: str, node: ast.AST) -> Value:
+    """Return what an argument is taken for by how the body uses it."""
+    uses = _uses(node).get(name, set())
+    if "array" in uses:  # numpy refuses GPU tensors; a function that asks which of both it has got takes either
+        return Value() if "asked" in uses else Array()
+    tensors = uses & _ONLY_OF_TENSORS
+    if _works_on_arrays(node):
+        tensors -= _OF_ARRAYS
+        suits = False
+    else:
+        # A name such as `mask` says little alone; with a use that suits a tensor it is one.
+        suits = name in _TENSOR_NAMES and "number" not in uses and bool(uses & _ALSO_OF_TENSORS or "argument" in uses)
+    if not tensors and not suits:
+        return Value()
+    # Only a tensor on the CPU can be turned into an array as it is.
+    tensor = Tensor("cpu" if "numpy" in uses else "cuda")
+    tensor.optional = True
+    return tensor
+
+
+def _works_on_arrays(node: ast.AST) -> bool:
+    """Tell whether a function calls numpy, and nothing of torch."""
+    mentioned = syntax.names(node)
+    return bool(mentioned & _HOST_LIBRARIES) and not mentioned & _TENSOR_LIBRARIES
 
 
 def _default(argument: ast.arg, node: ast.AST) -> ast.expr | None:
@@ -68,10 +99,12 @@ def _default(argument: ast.arg, node: ast.AST) -> ast.expr | None:
     return next((default for name, default in pairs if name is argument), None)
 
 
-def takes_tensors(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tell whether a function seems to take tensors, alone or in a list."""
+def takes_tensors(node: ast.AST, others: Collection[ast.arg] = ()) -> bool:
+    """Tell whether a function seems to take tensors, alone or in a list, with arguments that are not among `others`."""
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    return any(tensors_in(guess(argument, node)) for argument in arguments)
+    return any(tensors_in(guess(argument, node)) for argument in arguments if argument not in others)
 
 
 def _annotated(annotation: ast.expr) -> Value | None:
@@ -85,9 +118,14 @@ def _annotated(annotation: ast.expr) -> Value | None:
     outer = _name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
     words = {_name(part) for part in ast.walk(annotation)} - {""}
     tensors = sorted(word for word in words if word.endswith("Tensor"))
-    if not tensors:
-        return _scalar(outer)
-    dtype = _DTYPES.get(tensors[0], "")
+    if tensors:
+        return _of_tensors(annotation, outer, words, _DTYPES.get(tensors[0], ""))
+    # An array or a path is no tensor, whatever its name.
+    return Value() if words & _ON_HOST else _scalar(outer)
+
+
+def _of_tensors(annotation: ast.expr, outer: str, words: set[str], dtype: str) -> Value | None:
+    """Return what an annotation with tensors in it says."""
     if outer in _LISTS:
         return Sequence("list", None, 0, Tensor("cuda", None, dtype))
     if words & (_LISTS | _OTHER_CONTAINERS):
@@ -116,7 +154,11 @@ def _name(node: ast.AST) -> str:
 
 @remembered
 def _uses(node: ast.AST) -> dict[str, set[str]]:
-    """Return for each name in a function the attributes that are read of it, `argument` where a call gets it, `number` where only one suits."""
+    """Return for each name in a function the attributes that are read of it, and what else is done with it.
+
+    `argument`: a call gets it; `number`: only a number suits; `array`: numpy gets it; `asked`: its type is asked for;
+    `numpy`: it is turned into an array as it is, which only a tensor on the CPU allows.
+    """
     uses: dict[str, set[str]] = {}
     for part in syntax.nodes(node):
         for name, use in _uses_in(part):
@@ -128,15 +170,51 @@ def _uses_in(part: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
         yield part.value.id, part.attr
     elif isinstance(part, ast.Call):
-        counts = isinstance(part.func, ast.Name) and part.func.id in _OF_NUMBERS
-        for argument in part.args:
-            yield _variable(argument), "number" if counts else "argument"
+        yield from _given_to(part)
     elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
         yield from ((_variable(side), "matmul") for side in (part.left, part.right))
     elif isinstance(part, ast.Slice):
         yield from ((_variable(bound), "number") for bound in (part.lower, part.upper))
     elif isinstance(part, (ast.If, ast.IfExp)):
         yield _variable(part.test), "number"
+
+
+def _given_to(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """Yield what a call says about the variables that it gets."""
+    function = _variable(call.func)
+    if function in _OF_ALL:
+        yield from ((_variable(argument), "asked") for argument in call.args[:1] if function == "isinstance")
+        return
+    use = "number" if function in _OF_NUMBERS else "argument"
+    yield from ((_variable(argument), use) for argument in call.args)
+    owner, methods = _chain(call.func)
+    if owner in _HOST_LIBRARIES:
+        yield from ((name, "array") for argument in call.args for name in _contents(argument))
+    elif methods[-1:] == ["numpy"] and not {"cpu", "to"} & set(methods):
+        yield owner, "numpy"
+
+
+def _chain(function: ast.AST) -> tuple[str, list[str]]:
+    """Return the variable and the methods of `x.clone().clamp(0, 1).numpy`."""
+    methods: list[str] = []
+    while isinstance(function, (ast.Attribute, ast.Call)):
+        if isinstance(function, ast.Attribute):
+            methods.insert(0, function.attr)
+        function = function.value if isinstance(function, ast.Attribute) else function.func
+    return _variable(function), methods
+
+
+def _contents(node: ast.AST) -> Iterator[str]:
+    """Yield the variables whose contents an expression is made of."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, (ast.Subscript, ast.Starred)):
+        yield from _contents(node.value)
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        yield from (name for item in node.elts for name in _contents(item))
+    elif isinstance(node, (ast.BinOp, ast.Compare)):
+        sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+        yield from (name for side in sides for name in _contents(side))
 
 
 def _variable(node: ast.AST | None) -> str:

@@ -30,7 +30,7 @@ from cudagraph_skill.check.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cudagraph_skill.check.input.modules import Module, Project
     from cudagraph_skill.check.interpreter.goals import Goal
@@ -69,11 +69,18 @@ class Machine(Memory):
         self.created: dict[ast.AST, list[Function]] = {}
         self.instances: dict[ast.AST, list[Instance]] = {}
         self.observed: dict[ast.AST, tuple[list[Value], dict[str, Value]]] = {}
+        self.guessed: dict[int, ast.arg] = {}  # arguments of the captured function that only look like tensors, by their memory
         # Results by function and round, where each function is followed but once in a round
         self.summaries: dict[tuple[ast.AST, int], Value] | None = None
         # What the reader of captures is told
         self.region_hook: Callable[..., object] | None = None  # a `with torch.cuda.graph(…)` is reached
         self.leaving: Callable[[Frame], None] | None = None  # a call ends
+
+    def refutes(self, tensors: Iterable[Tensor]) -> bool:
+        """Note arguments that numpy gets: it takes no GPU tensors outside of captures either, so they were guessed wrongly."""
+        wrong = {self.guessed[memory] for tensor in tensors for memory in tensor.storages & self.guessed.keys()}
+        self.project.no_tensors |= wrong
+        return bool(wrong)
 
     def block(self, statements: list[ast.stmt]) -> int:
         """Run statements until one leaves the block; return how it leaves."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.assignment import assign, bind
 from cudagraph_skill.check.interpreter.attributes import bind_member
-from cudagraph_skill.check.interpreter.branches import assume, decide, refills
+from cudagraph_skill.check.interpreter.branches import assume, decide, refills, takes_either
 from cudagraph_skill.check.interpreter.capture_sites import calls_graph
 from cudagraph_skill.check.interpreter.definitions import define, define_class, import_modules, import_names
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RAISE, RETURN
@@ -89,6 +89,7 @@ def _if(machine: Machine, node: ast.If) -> int:
         return machine.block(node.body)
 
     def otherwise() -> int:
+        takes_either(machine, node)
         return machine.block(node.orelse)
 
     return decide(machine, truth, origins, then, otherwise, node.test)

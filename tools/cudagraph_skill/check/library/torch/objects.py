@@ -145,6 +145,10 @@ def _object(name: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     return make
 
 
+def _sizes(count: int) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
+    return lambda machine, *_: Sequence("list", [number() for _ in range(count)], machine.round)
+
+
 def _known(value: object) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     def give(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
         del machine, args, kwargs, node
@@ -198,7 +202,9 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "torch.func.hessian": transforms.wrapper("hessian"), "torch.func.grad_and_value": transforms.wrapper("grad_and_value"),
     "torch.jit.trace": _first,
     "torch._dynamo.is_compiling": _known(False), "torch.compiler.is_compiling": _known(False), "torch.jit.is_scripting": _known(False),
-    "torch.jit.is_tracing": _known(False), "torch.onnx.is_in_onnx_export": _known(False), "torch.cuda.graph_pool_handle": _known("pool"),
+    "torch.jit.is_tracing": _known(False), "torchvision._is_tracing": _known(False), "torch.onnx.is_in_onnx_export": _known(False), "torch.cuda.graph_pool_handle": _known("pool"),
+    **dict.fromkeys((f"torchvision.transforms.{part}functional.get_dimensions" for part in ("", "v2.")), _sizes(3)),
+    **dict.fromkeys((f"torchvision.transforms.{part}functional.get_image_size" for part in ("", "v2.")), _sizes(2)),
     "torch.compiler.cudagraph_mark_step_begin": _known(None), "torch.cuda.set_device": _known(None),
 }  # fmt: skip
 
