@@ -372,6 +372,38 @@ if __name__ == "__main__":
     assert read(text, every=True).findings == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # An extent of what is made
+        "def schedule(timesteps):\n    return torch.linspace(0, timesteps + 1, timesteps)",
+        # `as_tensor` gives a tensor back as it is
+        "def shift(x: torch.Tensor, by):\n    return x + torch.as_tensor(by * 2).to(x.device)",
+        # What is assigned to the name of a buffer is one
+        "class Queue(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.scale = torch.nn.Linear(4, 4)\n"
+        "        self.register_buffer('queue', torch.randn(8, 4))\n"
+        "        self.queue = torch.nn.functional.normalize(self.queue, dim=0)\n"
+        "    def forward(self, x):\n"
+        "        self.queue[:4] = self.scale(x)\n"
+        "queue = Queue()\n",
+        # What grows until it suffices
+        "class Rotary(torch.nn.Module):\n"
+        "    def __init__(self, end: int):\n"
+        "        super().__init__()\n"
+        "        self.end = end\n"
+        "    def forward(self, x: torch.Tensor):\n"
+        "        while x.shape[1] >= self.end:\n"
+        "            self.end *= 2\n"
+        "        return x * self.end\n",
+    ],
+)
+def test_numbers_buffers_and_what_grows(text: str) -> None:
+    assert read(HEADER + text, every=True).findings == []
+
+
 def test_methods_that_nothing_calls_are_read_with_all() -> None:
     report = read(METHODS, every=True)
     assert {region.name for region in report.regions} == {"Net.forward", "Net.encode"}

@@ -57,7 +57,7 @@ def decide(
     return status
 
 
-def refills(node: ast.If) -> bool:
+def refills(node: ast.If | ast.While) -> bool:
     """Tell whether a branch assigns what its condition asks about: a cache, which is full after the first call.
 
     `if self.mask is None or self.mask.shape[0] != n: self.mask = …`
@@ -66,8 +66,8 @@ def refills(node: ast.If) -> bool:
         ast.unparse(target)
         for statement in node.body
         for inner in syntax.nodes(statement)
-        if isinstance(inner, ast.Assign)
-        for target in inner.targets
+        if isinstance(inner, (ast.Assign, ast.AugAssign))
+        for target in (inner.targets if isinstance(inner, ast.Assign) else [inner.target])
         if isinstance(target, (ast.Attribute, ast.Subscript))
     }
     if not targets:

@@ -35,7 +35,9 @@ _OF_ARRAYS = {
 }  # fmt: skip
 
 # Functions that take numbers, and those that take anything
-_OF_NUMBERS = {"range", "int", "str"}
+_OF_NUMBERS = {
+    "range", "int", "str", "linspace", "logspace", "arange", "zeros", "ones", "empty", "rand", "randn", "eye", "randperm",
+}  # fmt: skip
 _OF_ALL = {"isinstance", "len", "print", "repr", "hasattr", "getattr", "type", "list", "tuple", "set", "enumerate", "zip"}
 # How code names libraries whose functions refuse GPU tensors, and those that take them
 _HOST_LIBRARIES = {"np", "numpy", "cv2", "scipy", "pd", "pandas"}
@@ -185,7 +187,7 @@ def _given_to(call: ast.Call) -> Iterator[tuple[str, str]]:
     if function in _OF_ALL:
         yield from ((_variable(argument), "asked") for argument in call.args[:1] if function == "isinstance")
         return
-    use = "number" if function in _OF_NUMBERS else "argument"
+    use = "number" if _name(call.func) in _OF_NUMBERS else "argument"
     yield from ((_variable(argument), use) for argument in call.args)
     owner, methods = _chain(call.func)
     if owner in _HOST_LIBRARIES:

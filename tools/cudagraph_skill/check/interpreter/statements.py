@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.machine import Machine
+    from cudagraph_skill.check.interpreter.values import Origins
 
 _REPEATING = 10_000  # steps that a loop may take outside of a capture to do the same again and again
 _WARM = 5  # turns that it takes all the same: calls before a lazy capture, the capture, a replay
@@ -82,7 +83,7 @@ def _if(machine: Machine, node: ast.If) -> int:
         assume(machine, node.test, wanted)
         return machine.block(node.body if wanted else node.orelse)
     # A cache that earlier calls have filled: the capture does not fill it again.
-    if truth is None and not origins and machine.inside and machine.round > 1 and refills(node):
+    if truth is None and _filled(machine, origins, node):
         return machine.block(node.orelse)
 
     def then() -> int:
@@ -95,11 +96,19 @@ def _if(machine: Machine, node: ast.If) -> int:
     return decide(machine, truth, origins, then, otherwise, node.test)
 
 
+def _filled(machine: Machine, origins: Origins, node: ast.If | ast.While) -> bool:
+    """Tell whether calls before this one have done what a branch or a loop does until it is done."""
+    return not origins and machine.inside and machine.round > 1 and refills(node)
+
+
 def _while(machine: Machine, node: ast.While) -> int:
     for turn in range(TURNS):
         truth, origins = holds(machine, node.test)
         if truth is False and not turn and _leads(machine, node.body):
             truth = None
+        # What grows until it suffices has grown in the calls before.
+        if truth is None and _filled(machine, origins, node):
+            return machine.block(node.orelse)
         if truth is False and not origins:
             return machine.block(node.orelse)
         if truth is False:

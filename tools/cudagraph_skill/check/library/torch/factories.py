@@ -122,6 +122,9 @@ def _size(items: Args) -> int | None:
     return first.value if isinstance(first, Host) and isinstance(first.value, int) else None
 
 
+_GIVE_BACK = {"as_tensor", "asarray"}
+
+
 def upload(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> Value:
     """Return the tensor of `torch.tensor`, `as_tensor`, `new_tensor` and their like: one of Python values."""
     like = args.get("input") if "input" in args.signature.names else None
@@ -129,6 +132,14 @@ def upload(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> 
     where = _device(machine, like, args)
     if isinstance(data, Tensor):
         return _of_tensor(machine, row, data, where, args, node)
+    # It may be a tensor, which `as_tensor` gives back as it is.
+    if type(data) is Value and row.names[0] in _GIVE_BACK and args.get("device") is None:
+        return Tensor("", sym=mix(row.names[0], data.sym), origins=data.origins)
+    return _of_values(machine, row, data, where, args, node)
+
+
+def _of_values(machine: Machine, row: Operation, data: Value, where: str, args: Arguments, node: ast.AST) -> Tensor:
+    """Return the tensor made of Python values, which are copied to where it is."""
     if any(tensor.on_gpu for tensor in tensors_in(data)):
         machine.report("CG201", node, f"{quoted(node)} reads each GPU tensor of the list on the host")
     made = Tensor(where, _dims_of(data), _dtype_of(data, args), sym=mix(row.names[0], data.sym), origins=origins_of([data]))
@@ -137,7 +148,8 @@ def upload(machine: Machine, row: Operation, args: Arguments, node: ast.AST) -> 
         made.sym = mix(row.names[0], *(item.sym for item in data.items))
         made.first = len(data.items)
     # of a device that is not known nothing is reported, unless the call names one
-    if made.on_gpu and (where == "cuda" or args.get("device") is not None or like is not None):
+    named = args.get("device") is not None or ("input" in args.signature.names and args.get("input") is not None)
+    if made.on_gpu and (where == "cuda" or named):
         _report_upload(machine, row, made, node)
         machine.gpu_work(node, data)
     return made
@@ -153,8 +165,7 @@ def _of_tensor(machine: Machine, row: Operation, data: Tensor, where: str, args:
     """Return the tensor that `torch.tensor(x)` or `as_tensor(x)` makes of another one."""
     if args.get("device") is not None and data.on_gpu != (where != "cpu"):
         return transfer.move(machine, data, where, node, waits=True)
-    shares_memory = row.names[0] in {"as_tensor", "asarray"}
-    return data.view(data.ndim) if shares_memory or not data.on_gpu else elementwise(machine, [data], node)
+    return data.view(data.ndim) if row.names[0] in _GIVE_BACK or not data.on_gpu else elementwise(machine, [data], node)
 
 
 def legacy(machine: Machine, data: Value, node: ast.AST) -> Tensor:

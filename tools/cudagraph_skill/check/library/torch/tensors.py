@@ -137,6 +137,10 @@ def on_set(machine: Machine, owner: Value, name: str, new: Value, node: ast.AST)
     elif isinstance(owner, External):
         _set_of_backend(machine, owner, name, new, node)
     elif isinstance(owner, Instance):
+        before = owner.slots.get(name)
+        # The module keeps a buffer under its name: what is assigned there later is one too.
+        if isinstance(new, Tensor) and isinstance(before, Tensor) and before.parameter == "buffer":
+            new.parameter = new.parameter or "buffer"
         if isinstance(new, Tensor) and new.parameter == "parameter" and owner.made < machine.round:
             machine.report(
                 "CG303", node, f"{quoted(node)} is replaced by a new parameter: a replay goes on reading the old one"
