@@ -448,12 +448,5 @@ def test_names_are_those_that_can_be_given() -> None:
     assert "no function at all" in str(no_function(read_source("m.py", "x = 1\n"), "f"))
 
 
-def test_a_path_below_the_current_folder_is_shown_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.chdir(tmp_path)
-    assert read_source(tmp_path / "a.py").path == "a.py"
-    assert read_source(str(tmp_path / "a.py")).path == str(tmp_path / "a.py")
-
-
 def test_a_source_can_be_made_without_comments() -> None:
     assert Source("m.py", "", [], None, "x").allows == {}

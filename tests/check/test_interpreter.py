@@ -119,7 +119,7 @@ def expected(path: Path) -> dict[int, str]:
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_values_are_what_the_comments_say(path: Path) -> None:
     comments = expected(path)
-    project = Project(read_source(path))
+    project = Project(read_source(str(path)))
     machine = Watched(project, set(comments))
     machine.load(project.main, program=True)
     given = {line: " / ".join(machine.given.get(line, ["not run"])) for line in comments}

@@ -481,3 +481,15 @@ def test_a_finding_says_what_it_rests_on() -> None:
         "`x * self.count` (train.py:15) depends on it",
     )
     assert all(finding.because == () for finding in read(EXPLAINED).findings)
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_file_has_one_name_whether_it_was_named_or_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool
+) -> None:
+    (tmp_path / "layers.py").write_text("import torch\ndef gate(x: torch.Tensor):\n    return x * x.sum().item()\n")
+    (tmp_path / "model.py").write_text("import torch\nimport layers\ndef run(x: torch.Tensor):\n    return layers.gate(x)\n")
+    monkeypatch.chdir(tmp_path)
+    report = check_paths([str(tmp_path) if absolute else "."], Options(every=True))
+    place = str(tmp_path / "layers.py") if absolute else "layers.py"
+    assert [(finding.path, finding.line) for finding in report.findings] == [(place, 3)]

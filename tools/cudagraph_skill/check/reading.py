@@ -62,17 +62,27 @@ def read_target(target: Target, options: Options) -> Report | SkillError:
 
 def joined(parts: Iterable[Report | SkillError]) -> Report:
     """Return one report of many, each finding and region once."""
-    findings: dict[Finding, None] = {}
+    findings: list[Finding] = []
     whole = Report([], [], [], [])
     for part in parts:
         if isinstance(part, SkillError):
             raise part
-        findings.update(dict.fromkeys(part.findings))
+        findings += part.findings
         whole.regions.extend(part.regions)
         whole.notes.extend(part.notes)
         whole.unread.extend(part.unread)
-    whole.findings.extend(findings)
+    whole.findings.extend(_once(findings))
     return whole
+
+
+def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield each finding once, in order: another way to the same line says no more, unless only that one is certain, or is shorter."""
+    best: dict[tuple[str, int, str], Finding] = {}
+    for item in findings:
+        known = best.setdefault((item.path, item.line, item.id), item)
+        if (not item.certain, len(item.via)) < (not known.certain, len(known.via)):
+            best[item.path, item.line, item.id] = item
+    yield from best.values()
 
 
 class _Part(NamedTuple):
@@ -153,13 +163,7 @@ def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterat
 
 def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
     """Put what a reader has found into the report, without what comments in the files silence."""
-    # Another way to the same line says no more, unless only this one is certain.
-    best = {(item.path, item.line, item.id): item for item in report.findings}
-    for item in _wanted(reader, options):
-        known = best.get((item.path, item.line, item.id))
-        if known is None or (item.certain and not known.certain):
-            best[item.path, item.line, item.id] = item
-    report.findings[:] = best.values()
+    report.findings[:] = _once([*report.findings, *_wanted(reader, options)])
     report.regions.extend(item for item in reader.regions if item not in report.regions)
     report.notes.extend(note for note in _read_in_part(reader, source) if note not in report.notes)
 

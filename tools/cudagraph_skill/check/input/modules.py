@@ -23,11 +23,11 @@ class Module(Value):
 
     __slots__ = ("_begins_captures", "installed", "name", "path", "place", "scope", "source", "started")
 
-    def __init__(self, name: str, place: Path, source: Source | None = None) -> None:
+    def __init__(self, name: str, place: Path, shown: str, source: Source | None = None) -> None:
         super().__init__()
         self.source = source
         self.place = place
-        self.path = source.path if source else str(place)
+        self.path = shown
         self.name = name
         self.scope = Scope(0)
         self.started = False
@@ -38,8 +38,7 @@ class Module(Value):
     def tree(self) -> ast.Module:
         """Return the syntax tree; an empty one if the file cannot be parsed."""
         if self.source is None:
-            self.source = _parsed(self.place, _stamp(self.place))
-            self.path = self.source.path
+            self.source = _parsed(self.path, _stamp(self.place))
         return self.source.tree or ast.Module(body=[], type_ignores=[])
 
     @property
@@ -51,7 +50,7 @@ class Module(Value):
 
 
 @lru_cache(maxsize=400)
-def _parsed(path: Path, stamp: tuple[int, int]) -> Source:
+def _parsed(path: str, stamp: tuple[int, int]) -> Source:
     """Parse an imported file once, and again when its `stamp` changes."""
     del stamp
     return read_source(path)
@@ -78,7 +77,8 @@ class Project:
         self.guessed: dict[ast.AST, Instance] = {}  # objects made up for classes that nobody makes one of
         self.no_tensors: set[ast.arg] = set()  # arguments that were taken for GPU tensors and that numpy gets
         path = Path(source.path)
-        self.main = Module(path.stem, path, source)
+        self._here = None if path.is_absolute() else Path.cwd()  # imported files are named as the file itself is
+        self.main = Module(path.stem, path, source.path, source)
         self._roots: list[Path] = []
         self._own = ""  # the only package that is opened, where the file lies among installed ones
         if path.is_file():
@@ -113,7 +113,7 @@ class Project:
         module = next((module for module in self._known.values() if module.installed and module.path == path), None)
         if module is None:
             return None
-        place = Path(path)
+        place = module.place
         return next((str(place.relative_to(root)) for root in self._packages if place.is_relative_to(root)), str(place))
 
     def modules(self) -> list[Module]:
@@ -175,5 +175,6 @@ class Project:
 
     def _load(self, path: Path, name: str) -> Module:
         if path not in self._known:
-            self._known[path] = Module(name, path)
+            near = self._here is not None and path.is_relative_to(self._here)
+            self._known[path] = Module(name, path, str(path.relative_to(self._here) if near and self._here else path))
         return self._known[path]

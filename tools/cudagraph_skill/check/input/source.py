@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check import hazards
@@ -80,9 +79,8 @@ def shown(cells: list[tuple[int, int]], line: int) -> str:
     return str(line)
 
 
-def read_source(path: str | Path, data: bytes | str | None = None) -> Source:
-    """Read the source at `path`, or `data` under that name. A `Path` below the current folder is shown relative to it."""
-    path = path if isinstance(path, str) else _near(path)
+def read_source(path: str, data: bytes | str | None = None) -> Source:
+    """Read the source at `path`, or `data` under that name."""
     try:
         text, cells, notes, problem = _text(path, file_bytes(path) if data is None else data)
     except OSError as error:
@@ -112,11 +110,6 @@ def file_bytes(path: str) -> bytes:
 def _without_waiting(path: str, flags: int) -> int:
     """Open a file; a pipe without waiting for somebody to write to it."""
     return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _near(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def lines_of(path: str, data: bytes | str | None = None) -> tuple[list[str], list[tuple[int, int]]]:

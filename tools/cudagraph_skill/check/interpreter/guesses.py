@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.remembered import remembered
-from cudagraph_skill.check.interpreter.values import Array, Host, Sequence, Tensor, Value, number, tensors_in
+from cudagraph_skill.check.interpreter.values import Array, Host, Mapping, Sequence, Tensor, Value, number, tensors_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -34,6 +34,8 @@ _OF_ARRAYS = {
     "shape", "view", "reshape", "squeeze", "transpose", "mean", "sum", "flatten", "ndim", "argmax", "tolist", "nonzero", "cumsum",
 }  # fmt: skip
 
+_OF_MAPPINGS = {"items", "keys", "get", "pop", "update"}
+
 # Functions that take numbers, and those that take anything
 _OF_NUMBERS = {
     "range", "int", "str", "linspace", "logspace", "arange", "zeros", "ones", "empty", "rand", "randn", "eye", "randperm",
@@ -45,7 +47,7 @@ _TENSOR_LIBRARIES = {"torch", "th", "F", "nn", "Tensor"}
 
 _DTYPES = {"LongTensor": "int", "IntTensor": "int", "BoolTensor": "bool", "FloatTensor": "float"}
 _LISTS = {"list", "List", "tuple", "Tuple", "Sequence", "Iterable"}
-_OTHER_CONTAINERS = {"dict", "Dict", "Mapping", "Callable"}
+_MAPPINGS = {"dict", "Dict", "Mapping"}
 _SCALARS = {"int", "float", "bool", "str", "Number"}
 _ON_HOST = {"ndarray", "NDArray", "DataFrame", "Path", "PathLike", "Image"}
 
@@ -69,6 +71,8 @@ def _by_use(name: str, node: ast.AST) -> Value:
     uses = _uses(node).get(name, set())
     if "array" in uses:  # numpy refuses GPU tensors; a function that asks which of both it has got takes either
         return Value() if "asked" in uses else Array()
+    if uses & _OF_MAPPINGS:
+        return Value()
     tensors = uses & _ONLY_OF_TENSORS
     if _works_on_arrays(node):
         tensors -= _OF_ARRAYS
@@ -121,17 +125,19 @@ def _annotated(annotation: ast.expr) -> Value | None:
     words = {_name(part) for part in ast.walk(annotation)} - {""}
     tensors = sorted(word for word in words if word.endswith("Tensor"))
     if tensors:
-        return _of_tensors(annotation, outer, words, _DTYPES.get(tensors[0], ""))
+        return _of_tensors(annotation, words, _DTYPES.get(tensors[0], ""))
     # An array or a path is no tensor, whatever its name.
     return Value() if words & _ON_HOST else _scalar(outer)
 
 
-def _of_tensors(annotation: ast.expr, outer: str, words: set[str], dtype: str) -> Value | None:
+def _of_tensors(annotation: ast.expr, words: set[str], dtype: str) -> Value:
     """Return what an annotation with tensors in it says."""
-    if outer in _LISTS:
+    if "Callable" in words:
+        return Value()
+    if words & _MAPPINGS:
+        return Mapping(0, Tensor("cuda", None, dtype))
+    if words & _LISTS:
         return Sequence("list", None, 0, Tensor("cuda", None, dtype))
-    if words & (_LISTS | _OTHER_CONTAINERS):
-        return _scalar(outer)
     # `Tensor | float` may be a number, of which nothing is to be reported.
     if words & _SCALARS:
         return Value()
