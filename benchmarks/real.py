@@ -39,15 +39,24 @@ class File(NamedTuple):
     true: frozenset[str]  # findings in it that reading has shown to be right
 
 
-def repositories(split: str) -> list[dict[str, Any]]:
+def repositories(split: str, listing: str = "real.json") -> list[dict[str, Any]]:
     """Return the repositories of a split; all for ""."""
-    listed: list[dict[str, Any]] = json.loads((HERE / "real.json").read_text(encoding="utf-8"))
+    listed: list[dict[str, Any]] = json.loads((HERE / listing).read_text(encoding="utf-8"))
     return [repository for repository in listed if split in ("", repository["split"])]
 
 
 def place(folder: Path, repository: dict[str, Any]) -> Path:
     """Return where a repository is to lie."""
     return folder / str(repository["repository"]).replace("/", "+")
+
+
+def ways_to_bring(folder: Path, listed: list[dict[str, Any]]) -> list[str]:
+    """Return the commands that bring the repositories which are not there."""
+    absent = [(repository, place(folder, repository)) for repository in listed if not place(folder, repository).is_dir()]
+    return [
+        f"git clone https://github.com/{repository['repository']} {target} && git -C {target} checkout {repository['commit']}"
+        for repository, target in absent
+    ]
 
 
 def files(folder: Path, split: str) -> list[File]:
@@ -137,11 +146,9 @@ def main() -> int:
     parser.add_argument("--misses", action="store_true")
     args = parser.parse_args()
     folder = args.folder.resolve()
-    absent = [repository for repository in repositories(args.split) if not place(folder, repository).is_dir()]
-    for repository in absent if args.what == "missing" else []:
-        name, target = repository["repository"], place(folder, repository)
-        print(f"git clone https://github.com/{name} {target} && git -C {target} checkout {repository['commit']}")
+    absent = ways_to_bring(folder, repositories(args.split))
     if args.what == "missing":
+        print("\n".join(absent))
         return 0
     if absent:
         print(
