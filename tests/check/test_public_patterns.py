@@ -493,3 +493,37 @@ def test_a_file_has_one_name_whether_it_was_named_or_imported(
     report = check_paths([str(tmp_path) if absolute else "."], Options(every=True))
     place = str(tmp_path / "layers.py") if absolute else "layers.py"
     assert [(finding.path, finding.line) for finding in report.findings] == [(place, 3)]
+
+
+COMPILED = """
+import torch
+model = torch.nn.Linear(8, 8).cuda()
+{option}
+first, second = torch.zeros(8, 8, device="cuda"), torch.ones(8, 8, device="cuda")
+kept = []
+{code}
+"""
+REDUCED = 'fast = torch.compile(model, mode="reduce-overhead")'
+
+
+@pytest.mark.parametrize(
+    ("code", "option", "line"),
+    [
+        ("for _ in range(3):\n    kept.append(fast(first))", REDUCED, 8),
+        ("for _ in range(3):\n    kept.append(fast(first).detach())", REDUCED, 8),
+        (
+            "with torch.no_grad():\n    while True:\n        one = fast(first)\n        two = fast(second)\n        one - two",
+            REDUCED,
+            9,
+        ),
+        ("for _ in range(3):\n    kept.append(fast(first).clone())", REDUCED, 0),
+        ("for _ in range(3):\n    kept.append(2 * fast(first))", REDUCED, 0),
+        # The backward that is to come keeps both.
+        ("for _ in range(3):\n    one = fast(first)\n    two = fast(second)\n    (one - two).sum().backward()", REDUCED, 0),
+        ("for _ in range(3):\n    kept.append(fast(first))", "fast = torch.compile(model)", 0),
+        ("kept.append(fast(first))", REDUCED, 0),
+    ],
+)
+def test_outputs_of_a_compiled_function_last_until_its_next_call(code: str, option: str, line: int) -> None:
+    found = read(COMPILED.format(code=code, option=option)).findings
+    assert [(finding.id, finding.line) for finding in found] == ([("CG311", line)] if line else [])

@@ -9,6 +9,8 @@ from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.remembered import remembered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cudagraph_skill.check.interpreter.frames import Frame
 
 _WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
@@ -22,12 +24,16 @@ Path = list[ast.AST]  # definitions from the top level down, outermost first
 
 def capture_paths(tree: ast.Module) -> list[Path]:
     """Return the paths of functions and classes down to each statement or call that may capture, by line."""
+    return _paths_to(tree, _captures)
+
+
+def _paths_to(tree: ast.Module, wanted: Callable[[ast.AST], bool]) -> list[Path]:
     paths: list[Path] = []
     waiting: list[tuple[ast.AST, Path]] = [(tree, [])]
     while waiting:
         node, path = waiting.pop()
         for child in ast.iter_child_nodes(node):
-            if _captures(child):
+            if wanted(child):
                 paths.append([*path, child])
             waiting.append((child, [*path, child] if isinstance(child, (Definition, ast.ClassDef)) else path))
     return sorted(paths, key=lambda path: getattr(path[-1], "lineno", 0))
@@ -38,6 +44,10 @@ def _captures(node: ast.AST) -> bool:
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return any(calls_graph(item.context_expr) for item in node.items)
     return any(_calls(node, name) for name in _WRAPPERS) or (isinstance(node, ast.Expr) and begins(node))
+
+
+def _captures_or_compiles(node: ast.AST) -> bool:
+    return _captures(node) or (isinstance(node, ast.Call) and is_reduce_overhead(node))
 
 
 def calls_graph(node: ast.expr) -> bool:
@@ -119,8 +129,11 @@ def _ended(statements: list[ast.stmt]) -> tuple[list[ast.stmt], int] | None:
 
 
 def roots(tree: ast.Module, done: set[int]) -> list[Path]:
-    """Return functions and methods from which a capture is reached, and that no other function of the file refers to."""
-    captures = [path for path in capture_paths(tree) if id(path[-1]) not in done]
+    """Return functions and methods from which a capture is reached, and that no other function of the file refers to.
+
+    So are those that compile with CUDA graphs: what they keep of the outputs is looked at.
+    """
+    captures = [path for path in _paths_to(tree, _captures_or_compiles) if id(path[-1]) not in done]
     holders = {getattr(node, "name", "") for path in captures for node in path[:-1]}
     named = {node.name: node for node in tree.body if isinstance(node, (Definition, ast.ClassDef))}
     mentions = {name: _names_in(node) for name, node in named.items()}

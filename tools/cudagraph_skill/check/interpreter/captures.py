@@ -339,6 +339,7 @@ class Reader:
         if name in {"make_graphed_callables", "CudaGraphModule"}:
             self._graphed(name, owner, args, kwargs, node)
         elif name == "compile":
+            self.done.add(id(node))
             mode = kwargs.get("mode")  # torch takes it by keyword only
             if isinstance(mode, Host) and mode.value == "reduce-overhead":
                 self._compiled_at(machine.frame.module.path, node)

@@ -72,7 +72,7 @@ class Memory(Reports):
         self.firsts: dict[Slot, tuple[frozenset[int], Site]] = {}  # those of the first round of a capture
         self._begin()
         # What a script does around its captures
-        self.copying = False  # the statement gives one name's value to another
+        self.copying = False  # the statement gives a name what another name has, or what a call returns
         self.binding: Callable[[Slot, Value, ast.AST], None] | None = None
         self.reading: Callable[[Slot, Value], Value] | None = None  # what a script reads after its capture
 
@@ -251,11 +251,9 @@ class Memory(Reports):
 
     def read(self, holder: Holder, key: Any, value: Value, node: ast.AST) -> Value:
         """Return what a slot holds, marked where that changes from call to call."""
-        if not self.round:
-            return value
         slot = (id(holder), key)
         if not self.inside:
-            return value if self.reading is None else self.reading(slot, value)
+            return self._read_outside(slot, value)
         if isinstance(value, Tensor) and value.on_gpu and self.torch.script:
             self.region_reads[slot] = (holder, key, value.storages)
         # What this round has made itself is new in every call, so nothing of it is frozen from an earlier one.
@@ -271,6 +269,12 @@ class Memory(Reports):
         self.read_slots[slot] = Change(holder, key)
         self.read_at.setdefault(slot, []).append(self.site(node))
         return self._changing(slot, value, node)
+
+    def _read_outside(self, slot: Slot, value: Value) -> Value:
+        # Before the first capture, or call of a function with graphs of its own, nothing is an output of a graph.
+        if self.reading is None or not (self.round or self.torch.compiled):
+            return value
+        return self.reading(slot, value)
 
     def known_items(self, sequence: Sequence, node: ast.AST) -> list[Value] | None:
         """Return the items of a list, noting that this call looks into it; None where they are not known one by one."""

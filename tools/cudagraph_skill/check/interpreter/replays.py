@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _MODULE_CHANGES = {"load_state_dict", "zero_grad", "to", "half", "double", "bfloat16", "float"}
 _KEEPS_OUTPUT = "keeps an output of the graph, which the next replay overwrites"
+_KEEPS_COMPILED = "keeps what a reduce-overhead function gave over its next call, which overwrites it"
 
 
 class Captured(NamedTuple):
@@ -132,23 +133,38 @@ class Replays:
         born |= {memory for output in outputs for tensor in tensors_in(output) for memory in tensor.storages}
         return any(tensor.storages & born and tensor.on_gpu for tensor in tensors_in(value))
 
+    def _is_compiled(self, value: Value) -> bool:
+        """Tell whether a value is in memory that a call of a reduce-overhead function gave."""
+        return any(tensor.storages & self.machine.torch.compiled.keys() for tensor in tensors_in(value))
+
     def _on_keep(self, machine: Machine, _: Sequence, new: Value, node: ast.AST) -> None:
         """Look at what is put into a list."""
         # A list in a list is looked at when it is made.
-        if machine.inside or not self.captured or isinstance(new, Sequence):
-            return
-        if self._is_output(new):
+        if not machine.inside and not isinstance(new, Sequence):
+            self._look_at_kept(new, node)
+
+    def _look_at_kept(self, new: Value, node: ast.AST) -> None:
+        """Report an output that is put away, if a replay follows."""
+        if self._is_compiled(new):
+            self._later("CG311", node, f"{quoted(node)} {_KEEPS_COMPILED}")
+        elif self.captured and self._is_output(new):
             self._later("CG308", node, f"{quoted(node)} {_KEEPS_OUTPUT}")
 
     def _on_bind(self, slot: Slot, value: Value, node: ast.AST) -> None:
         """Note a name that gets an output: reading it after another replay reads that replay's numbers."""
-        if self.captured and self._is_output(value):
+        compiled = self.machine.torch.compiled
+        awaits = any(compiled.get(memory) for tensor in tensors_in(value) for memory in tensor.storages)
+        if (self._is_compiled(value) and not awaits) or (self.captured and self._is_output(value)):
             self._kept[slot] = (value, self.count, self.machine.site(node))
 
     def _on_read(self, slot: Slot, value: Value) -> Value:
         """Report a name that is read after its output was overwritten."""
         kept = self._kept.get(slot)
-        if kept is not None and kept[0] is value and self.count > kept[1]:
+        if kept is None or kept[0] is not value or self.count <= kept[1]:
+            return value
+        if self._is_compiled(value):
+            self.machine.add("CG311", *kept[2], f"this name {_KEEPS_COMPILED}", ())
+        else:
             message = "this name keeps an output of the graph over the next replay, which overwrites it"
             self.machine.add("CG308", *kept[2], message, ())
         return value
@@ -157,17 +173,17 @@ class Replays:
 
     def _on_set(self, machine: Machine, owner: Value, name: str, new: Value, node: ast.AST) -> None:
         """Look at an attribute or dict entry that is set after a capture."""
-        if machine.inside or not self.captured:
+        if machine.inside:
             return
-        if isinstance(owner, Tensor):
+        if isinstance(owner, Mapping) and isinstance(new, Tensor):
+            self._look_at_kept(new, node)
+        elif self.captured and isinstance(owner, Tensor):
             self._on_tensor_set(owner, name, new, node)
-        elif isinstance(owner, (Instance, Object)) and isinstance(new, Tensor) and new.parameter:
+        elif self.captured and isinstance(owner, (Instance, Object)) and isinstance(new, Tensor) and new.parameter:
             old = owner.slots.get(name)
             if isinstance(old, Tensor) and self._reads(old):
                 message = f"{quoted(node)} is replaced after the capture; replays go on reading the old parameter"
                 self._later("CG305", node, message)
-        elif isinstance(owner, Mapping) and isinstance(new, Tensor) and self._is_output(new):
-            self._later("CG308", node, f"{quoted(node)} {_KEEPS_OUTPUT}")
 
     def _on_tensor_set(self, owner: Tensor, name: str, new: Value, node: ast.AST) -> None:
         if name == "data" and self._reads(owner):

@@ -49,7 +49,7 @@ def _expression_statement(machine: Machine, node: ast.Expr) -> int:
 
 def _assign(machine: Machine, node: ast.Assign) -> int:
     value = machine.value(node.value)
-    machine.copying = isinstance(node.value, ast.Name)
+    machine.copying = isinstance(node.value, (ast.Name, ast.Call))
     for target in node.targets:
         assign(machine, target, value)
     machine.copying = False

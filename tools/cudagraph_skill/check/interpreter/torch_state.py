@@ -54,6 +54,8 @@ class State:
         self.stepped: set[int] = set()  # memory of parameters that captured optimizers of this round step
         self.lazy: list[tuple[str, int, int]] = []  # first calls of lazy layers
         self.outputs: dict[int, Value] = {}  # what each graphed callable returns
+        # Memory that calls of reduce-overhead functions gave, and whether a backward may come that keeps it
+        self.compiled: dict[int, bool] = {}
         self.ddp_calls = 0  # in which DDP may still change
         self.mode_at: dict[int, tuple[str, int, int]] = {}
         self.graphed_called = False

@@ -39,6 +39,19 @@ def call_graphed(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs,
     return machine.torch.outputs[id(partial)]
 
 
+def output_of_compiled(machine: Machine, partial: Partial, made: Value, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
+    """Return what a call of a reduce-overhead function gives: memory of its graph, which torch lets nobody read after the next call."""
+    if machine.torch.calling is not None:
+        machine.torch.calling(machine, partial, "graphed", args, kwargs, node)
+    given = {memory for value in (*args, *kwargs.values()) for tensor in tensors_in(value) for memory in tensor.storages}
+    outputs = tensors_in(made)
+    if not outputs or any(tensor.parameter or tensor.storages & given for tensor in outputs):
+        return made  # an argument or a weight that it gives back
+    # While a backward is to come, the outputs of several calls live side by side.
+    machine.torch.compiled |= {memory: not machine.torch.no_grad for tensor in outputs for memory in tensor.storages}
+    return made
+
+
 def graph_callables(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Return graphed versions of callables."""
     if machine.inside:

@@ -84,9 +84,9 @@ def _transformed(machine: Machine, how: str, args: Args, result: Value) -> Value
 
 def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     mode = partial.kwargs.get("mode")
-    graphs = isinstance(mode, Host) and mode.value in {"reduce-overhead", "max-autotune"}
+    graphs_there = isinstance(mode, Host) and mode.value in {"reduce-overhead", "max-autotune"}
     if machine.inside:
-        if graphs:
+        if graphs_there:
             machine.report("CG406", node, f"{quoted(node)} replays CUDA graphs of its own inside the capture")
         elif machine.torch.script and not getattr(partial, "args", None):
             machine.report("CG407", node, f"{quoted(node)} compiles at its first call, inside the capture")
@@ -95,9 +95,12 @@ def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwarg
     before = machine.reporting
     machine.reporting = False
     try:
-        return machine.call(partial.function, args, kwargs, node)
+        made = machine.call(partial.function, args, kwargs, node)
     finally:
         machine.reporting = before
+    return (
+        graphs.output_of_compiled(machine, partial, made, args, kwargs, node) if graphs_there and not machine.inside else made
+    )
 
 
 def functional_call(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
