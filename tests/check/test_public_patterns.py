@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -527,3 +529,36 @@ REDUCED = 'fast = torch.compile(model, mode="reduce-overhead")'
 def test_outputs_of_a_compiled_function_last_until_its_next_call(code: str, option: str, line: int) -> None:
     found = read(COMPILED.format(code=code, option=option)).findings
     assert [(finding.id, finding.line) for finding in found] == ([("CG311", line)] if line else [])
+
+
+def test_one_mistake_is_one_finding_with_the_lines_where_it_shows(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("""
+import torch
+model = torch.nn.Linear(8, 8).cuda()
+x = torch.zeros(8, 8, device="cuda")
+optimizer = torch.optim.Adam(model.parameters())
+def step():
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    for _ in range(3):
+        step()
+torch.cuda.current_stream().wait_stream(side)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    step()
+""")
+    report = check_paths([str(path)], Options())
+    assert [(finding.line, finding.id, finding.part_of) for finding in report.findings] == [
+        (5, "CG235", ""),
+        (9, "CG235", f"{path}:5"),
+    ]
+    command = [sys.executable, "-m", "cudagraph_skill", "check", str(path)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shown.stdout.count(" CG235 error ") == 1
+    assert f"  also: {path}:9: `optimizer.step()` steps Adam" in shown.stdout
+    assert "1 line fails at capture" in shown.stdout

@@ -24,7 +24,8 @@ class Finding(NamedTuple):
     `path` is what the user named (a file that the region calls into: relative to the current folder where it lies below it),
     `line` and `column` are 1-based, `message` says in one sentence what was seen, `via` is the way from the region to the line,
     outermost call first ("train.py:31 in step"). `certain` is False where a run would have to decide; `observed` is True where
-    a run on the GPU has shown it, `because` says what the finding rests on, where that was asked for.
+    a run on the GPU has shown it, `because` says what the finding rests on, where that was asked for. `part_of` is the place
+    ("train.py:12") of the finding of the same mistake where it is corrected; "" for most.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Finding(NamedTuple):
     certain: bool = True
     observed: bool = False
     because: tuple[str, ...] = ()
+    part_of: str = ""
 
 
 class Region(NamedTuple):

@@ -97,8 +97,11 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
         return "\n".join([*(annotation(finding, reader) for finding in findings), *warnings, *end])
     if form == "concise":
         return "\n".join([*(head(finding, reader) for finding in findings), *unread, *end])
-    first = {finding.id: finding for finding in reversed(findings)}
-    parts = [full(finding, first[finding.id] is finding, reader) for finding in findings]
+    parts_of = _parts_of(findings)
+    whole = [finding for finding in findings if finding not in parts_of]
+    first = {finding.id: finding for finding in reversed(whole)}
+    also = {finding: [part for part, owner in parts_of.items() if owner == finding] for finding in whole}
+    parts = [full(finding, first[finding.id] is finding, reader, also[finding]) for finding in whole]
     return "\n\n".join([*parts, *["\n".join(unread)] * bool(unread), "\n".join(end)])
 
 
@@ -213,6 +216,8 @@ def record(finding: Finding, reader: Reader) -> dict[str, Any]:
         fields["cell"] = place
     if not finding.certain:
         fields["certain"] = False
+    if finding.part_of:
+        fields["part_of"] = finding.part_of
     if finding.because:
         fields["because"] = list(finding.because)
     return fields
@@ -230,7 +235,15 @@ def _subject(report: Report) -> str:
 
 
 def _places(report: Report, severity: str) -> int:
-    return len({(finding.path, finding.line) for finding in report.findings if hazard(finding.id).severity == severity})
+    whole = [finding for finding in report.findings if finding not in _parts_of(report.findings)]
+    return len({(finding.path, finding.line) for finding in whole if hazard(finding.id).severity == severity})
+
+
+def _parts_of(findings: list[Finding]) -> dict[Finding, Finding]:
+    """Return the findings that show a mistake which another one corrects, with that one."""
+    places = {(f"{finding.path}:{finding.line}", finding.id): finding for finding in findings}
+    known = ((finding, places.get((finding.part_of, finding.id))) for finding in findings if finding.part_of)
+    return {finding: owner for finding, owner in known if owner is not None}
 
 
 def _count(number: int, noun: str) -> str:
@@ -270,10 +283,11 @@ def head(finding: Finding, reader: Reader) -> str:
     )
 
 
-def full(finding: Finding, first: bool, reader: Reader) -> str:
-    """Return one finding with its source line; `why` and `more` appear only at the first finding of an id."""
+def full(finding: Finding, first: bool, reader: Reader, also: Collection[Finding] = ()) -> str:
+    """Return one finding with its source line, and where the same mistake shows `also`; `why` and `more` at the first of an id."""
     known = reader.known(finding)
     parts = [head(finding, reader), *_excerpt(finding, reader.lines)]
+    parts += [f"  also: {one_line(f'{_place(part, reader.lines)}: {part.message}')}" for part in also]
     if first and known.why:
         parts.append(f"  why: {one_line(known.why)}")
     parts.append(f"  fix: {one_line(known.fix)}")

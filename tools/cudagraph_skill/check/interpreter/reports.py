@@ -59,6 +59,13 @@ class Reports(Frames):
             return ()
         return reasons.of_line(node, self.frame.scope, self.places, self.conditions)
 
+    def report_part(self, hazard: str, node: ast.AST, made: Object, message: str) -> None:
+        """Add a finding at `node` that is corrected where an object was made."""
+        self.report(hazard, node, message)
+        key = (*self.site(node)[:2], hazard)
+        if key in self.findings and made.site is not None and made.site[:2] != key[:2]:
+            self.findings[key] = self.findings[key]._replace(part_of=f"{made.site[0]}:{made.site[1]}")
+
     def report_at(self, hazard: str, made: Object, message: str, edit: Edit | None = None) -> None:
         """Add a finding where an object was made: that is where the user changes its options."""
         if self.reporting and not self.quiet and self.inside and made.site is not None:

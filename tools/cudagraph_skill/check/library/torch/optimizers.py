@@ -204,7 +204,7 @@ def _step_hazards(machine: Machine, owner: Object, last: str, groups: list[Mappi
     here = quoted(node)
 
     def both(hazard: str, at_step: str, at_making: str, option: str = "") -> None:
-        machine.report(hazard, node, f"{here} {at_step}")
+        machine.report_part(hazard, node, owner, f"{here} {at_step}")
         machine.report_at(hazard, owner, at_making, edits.keyword(owner.call, option, "True") if option else None)
 
     if last in _NEEDS_CAPTURABLE and not all(_flag(groups, "capturable")):
