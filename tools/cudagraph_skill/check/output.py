@@ -97,12 +97,17 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
         return "\n".join([*(annotation(finding, reader) for finding in findings), *warnings, *end])
     if form == "concise":
         return "\n".join([*(head(finding, reader) for finding in findings), *unread, *end])
+    return "\n\n".join([*_blocks(findings, reader), *["\n".join(unread)] * bool(unread), "\n".join(end)])
+
+
+def _blocks(findings: list[Finding], reader: Reader) -> list[str]:
+    """Return a block of text for each mistake."""
     parts_of = _parts_of(findings)
     whole = [finding for finding in findings if finding not in parts_of]
     first = {finding.id: finding for finding in reversed(whole)}
+    # The lines where a mistake shows stand in the block of the line that corrects it.
     also = {finding: [part for part, owner in parts_of.items() if owner == finding] for finding in whole}
-    parts = [full(finding, first[finding.id] is finding, reader, also[finding]) for finding in whole]
-    return "\n\n".join([*parts, *["\n".join(unread)] * bool(unread), "\n".join(end)])
+    return [full(finding, first[finding.id] is finding, reader, also[finding]) for finding in whole]
 
 
 def not_read(part: Unread) -> str:
