@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import threading
+from pathlib import Path
 
 import pytest
-from cudagraph_skill.check import Options, check_paths
+from cudagraph_skill.check import Options, check_paths, output, reading
 from cudagraph_skill.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOWER = "f = lambda x: x\n" + "f = (lambda g: lambda x: g(g(x)))(f)\n" * 40 + "f(1)\n"
 NESTED = "t = ()\n" + "t = (t, t)\n" * 40
@@ -42,6 +40,36 @@ def test_a_file_costs_little(name: str, tmp_path: Path) -> None:
         [sys.executable, "-c", limited], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_reading_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = "with torch.cuda.graph(torch.cuda.CUDAGraph()):\n    y = x.item()\n"
+    path = tmp_path / "long.py"
+    path.write_text("import torch\nx = torch.ones(2, device='cuda')\n" + "x = x * 2\n" * 3000 + capture)
+    assert [finding.line for finding in check_paths([str(path)], Options()).findings] == [3004]
+    monkeypatch.setattr(reading, "_SECONDS", 0)
+    report = check_paths([str(path)], Options())
+    assert report.findings == []
+    assert report.notes[-1] == f"{path}: reading took longer than 0 seconds and was ended; the rest was not read"
+    assert [(part.line, part.name) for part in report.unread] == [(3003, "<module>")]
+    assert output.exit_code(report) == 4
+
+
+def test_files_are_opened_while_another_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "step.py"
+    path.write_text("x = 1\n")
+    opened = threading.Event()
+
+    def opens(path: str) -> bytes:
+        opened.set()
+        return Path(path).read_bytes()
+
+    with pytest.MonkeyPatch.context() as patch, reading._ONE:
+        patch.setattr(reading, "file_bytes", opens)
+        other = threading.Thread(target=check_paths, args=([str(path)], Options()))
+        other.start()
+        assert opened.wait(10)
+    other.join()
 
 
 def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:

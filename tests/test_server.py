@@ -137,6 +137,16 @@ def test_check_reads_a_file_and_pasted_source_alike(tmp_path: Path) -> None:
         assert data["summary"] in result.content[0].text
 
 
+def test_check_reads_functions_that_nothing_captures_and_says_what_findings_rest_on() -> None:
+    source = "import torch\ndef step(x: torch.Tensor):\n    return x.sum().item()\n"
+    arguments = {"source": source, "every": True, "explain": True}
+    result = _ask(lambda client: client.call_tool("check", arguments))
+    (finding,) = result.structured_content["findings"]
+    assert (finding["line"], finding["id"]) == (3, "CG201")
+    assert finding["because"] == ["`x` is a GPU tensor"]
+    assert _ask(lambda client: client.call_tool("check", {"source": source})).structured_content["findings"] == []
+
+
 def test_check_of_what_is_no_python_says_where_and_does_not_fail() -> None:
     result = _ask(lambda client: client.call_tool("check", {"source": "def step(:"}))
     assert result.structured_content["verdict"] == "unread"
@@ -149,6 +159,7 @@ def test_check_of_what_is_no_python_says_where_and_does_not_fail() -> None:
         ("check", {}, "path or source"),
         ("check", {"path": "a.py", "source": "x"}, "not both"),
         ("check", {"path": "nowhere.py"}, "no such file"),
+        ("check", {"source": STEP, "python": "/usr/bin/env"}, "there is no such interpreter"),
         ("check", {"source": STEP, "function": "stop"}, "did you mean `step`"),
         ("search", {"question": " "}, "empty"),
         ("search", {"question": "x" * 10**6}, "characters"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cudagraph_skill import __version__
 from cudagraph_skill.check import Options, check_paths, check_text
 from cudagraph_skill.check import output as findings
+from cudagraph_skill.check.input.packages import folders
 from cudagraph_skill.check.input.settings import settings
 from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.check.input.targets import split
@@ -284,10 +285,15 @@ def explain(
     return _result(answers.section(reading[0]), Parts(sections=[_part(reading[0], whole=True)]))
 
 
-def check(
+def check(  # noqa: PLR0913, PLR0917 - arguments of a tool
     path: Annotated[str | None, Field(description="A Python file or notebook, `FILE:FUNCTION`, or a folder.")] = None,
     function: Annotated[str | None, Field(description="The captured function, as NAME or CLASS.NAME.")] = None,
     source: Annotated[str | None, Field(description="Python source, instead of a path.")] = None,
+    every: Annotated[bool, Field(description="Read each forward() and function of tensors as captured code.")] = False,
+    python: Annotated[
+        str, Field(description="Read installed packages too: those beside this `…/bin/python`, which is not run.")
+    ] = "",
+    explain: Annotated[bool, Field(description="Say what each finding rests on.")] = False,
 ) -> Annotated[CallToolResult, Checked]:
     """Name the lines of Python source that break a CUDA graph capture, or make its replay silently wrong. Runs nothing.
 
@@ -296,11 +302,14 @@ def check(
     if (path is None) == (source is None):
         raise ToolError("give either path or source" + (", not both" if path is not None else ""))
     try:
+        if python:
+            folders(python)  # raises where there are none
+        options = Options(every=every, explain=explain, python=python)
         if source is not None:
-            report = check_text(source, _PASTED, function, settings(Path(), Options()))
+            report = check_text(source, _PASTED, function, settings(Path(), options))
         else:
             target = f"{path}:{function}" if function else str(path)
-            report = check_paths([target], settings(Path(split(target).path), Options()))
+            report = check_paths([target], settings(Path(split(target).path), options))
     except SkillError as error:
         raise ToolError(str(error)) from None
     reader = findings.Reader(STEPS, lambda name: lines_of(name, source if name == _PASTED else None))

@@ -50,6 +50,8 @@ class Spot(BaseModel):
     via: list[str]
     certain: bool = True
     cell: str = ""
+    part_of: str = ""
+    because: list[str] = []
 
 
 class Line(Spot):

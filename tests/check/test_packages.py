@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -155,13 +157,36 @@ def test_links_in_a_circle_and_pipes_end(python: Path) -> None:
     assert read(python, TRAIN.format(made="Net(1).cuda()", call="model(x)")).unread == []
 
 
-@pytest.mark.parametrize(("name", "said"), [("nowhere", "no such interpreter"), ("bin/python", "site-packages to read")])
+def test_a_site_packages_of_ten_gigabytes_costs_little(python: Path) -> None:
+    site = python.parents[1] / "lib/python3.12/site-packages"
+    for name in ("zoo/models/weights.py", "zoo/models/kernels.so"):
+        with (site / name).open("wb") as file:
+            file.truncate(5 << 30)  # holes: it takes no room on the disk
+    for number in range(500):
+        (site / f"other{number}").mkdir()
+        (site / f"other{number}/__init__.py").write_text("class Net: pass\n")
+    program = python.parents[2] / "train.py"
+    program.write_text(TRAIN.format(made="Net(object()).to('cuda')", call="model(x)"))
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+        "from cudagraph_skill.check import Options, check_paths; "
+        f"print(len(check_paths([{str(program)!r}], Options(python={str(python)!r})).findings))"
+    )
+    done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nowhere", "no such interpreter"), ("bin/python", "site-packages to read"), ("bin/env", "no such interpreter")],
+)
 def test_an_interpreter_without_packages_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
 ) -> None:
     program = tmp_path / "train.py"
     program.write_text("x = 1\n")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/python").write_text("")
+    for file in ("bin/python", "bin/env"):
+        (tmp_path / file).write_text("")
     assert main(["check", str(program), "--python", str(tmp_path / name)]) == 3
     assert said in capsys.readouterr().err

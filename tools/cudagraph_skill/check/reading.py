@@ -10,6 +10,7 @@ from _thread import allocate_lock
 from collections import deque
 from contextlib import contextmanager, suppress
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.findings import Report, Unread
@@ -35,6 +36,7 @@ _BUDGET = 20_000  # steps for each function of a file, and for each module on th
 _PROGRAM = 200_000  # steps for a file that is run as a program, and for what that does not reach
 _AIMED = 40_000  # steps for each way to a capture that nothing else reached
 _AIMED_IN_ALL = 400_000  # and for all of them together
+_SECONDS = 60  # for one file, whatever it holds
 _STEP = re.compile(r"(?P<path>.*):(?P<line>\d+) in .*", re.DOTALL)  # of `Finding.via`
 _ONE = allocate_lock()  # files are read one at a time in a process
 
@@ -52,12 +54,20 @@ def check_text(text: str, name: str, function: str | None, options: Options) -> 
 def read_target(target: Target, options: Options) -> Report | SkillError:
     """Return what reading one file finds; nothing of what goes wrong in reading it comes out as an exception."""
     try:
+        data = _bytes(target.path)  # a slow disk must not hold up other files
         with _ONE, _room():
-            return _read(read_source(target.path), target.function, options)
+            return _read(read_source(target.path, data), target.function, options)
     except SkillError as error:
         return error
     except Exception as error:  # noqa: BLE001 - a mistake of ours in one file must not cost the others
         return Report([], [], [], [_failed(target.path, target.function or "the file", error)])
+
+
+def _bytes(path: str) -> bytes | None:
+    try:
+        return file_bytes(path)
+    except OSError:  # `read_source` meets it again, and says so
+        return None
 
 
 def joined(parts: Iterable[Report | SkillError]) -> Report:
@@ -107,6 +117,20 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
             f"{source.path}: {function} makes a capture, it is not captured itself: what the file captures was read"
         )
         function = None
+    options = options._replace(until=monotonic() + _SECONDS)
+    parts = _parts(source, function, options, report)
+    if monotonic() > options.until:
+        report.notes.append(f"{source.path}: reading took longer than {_SECONDS} seconds and was ended; the rest was not read")
+    cut = list(_cut_short(parts))
+    report.unread.extend(cut)
+    if function is None and not options.every:
+        places = {(region.path, region.line) for region in cut}
+        report.unread.extend(part for part in _not_reached(source, source.tree, parts) if (part.path, part.line) not in places)
+    return report
+
+
+def _parts(source: Source, function: str | None, options: Options, report: Report) -> list[_Part]:
+    """Read the file in all ways, put what they find into the report, and return how far each came."""
     parts: list[_Part] = []
     try:
         for reader in _readers(source, function, options, report.unread):
@@ -116,12 +140,7 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
         raise
     except Exception as error:  # noqa: BLE001 - what the other functions of the file have stays
         report.unread.append(_failed(source.path, function or "the file", error))
-    cut = list(_cut_short(parts))
-    report.unread.extend(cut)
-    if function is None and not options.every:
-        places = {(region.path, region.line) for region in cut}
-        report.unread.extend(part for part in _not_reached(source, source.tree, parts) if (part.path, part.line) not in places)
-    return report
+    return parts
 
 
 def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:
@@ -301,7 +320,8 @@ def _readers(source: Source, function: str | None, options: Options, unread: lis
 def _project(source: Source, options: Options) -> Project:
     from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
 
-    return Project(source, explains=options.explain, folders=folders(options.python) if options.python else ())
+    packages = folders(options.python) if options.python else ()
+    return Project(source, explains=options.explain, folders=packages, until=options.until)
 
 
 def _program(source: Source, tree: ast.Module, unread: list[Unread], options: Options) -> Iterator[Reader]:

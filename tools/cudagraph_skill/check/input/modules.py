@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +69,10 @@ def _stamp(path: Path) -> tuple[int, int]:
 class Project:
     """Resolve imports around one file, and in `folders` of installed packages; torch is never opened."""
 
-    def __init__(self, source: Source, *, explains: bool = False, folders: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self, source: Source, *, explains: bool = False, folders: tuple[Path, ...] = (), until: float = math.inf
+    ) -> None:
+        self.until = until  # when reading has to end, by `time.monotonic`
         self._packages = folders
         self._opened = 0
         self.beyond: set[str] = set()  # packages of which more would have to be read than the bound allows

@@ -8,6 +8,7 @@ exclude = ["third_party"]    # names of files or folders, or globs from this fil
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +31,8 @@ class Options(NamedTuple):
     """Select hazards by the beginnings of their ids and files by globs.
 
     `every` treats as captured every forward(), each function with tensor arguments, and methods of modules that the file does not
-    call; `explain` keeps what a finding rests on; `python` names the interpreter whose packages are read.
+    call; `explain` keeps what a finding rests on; `python` names the interpreter whose packages are read. `until` is when
+    reading one file has to end, by `time.monotonic`.
     """
 
     select: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class Options(NamedTuple):
     every: bool = False
     explain: bool = False
     python: str = ""
+    until: float = math.inf
 
 
 def chosen(id_: str, options: Options, *, certain: bool = True) -> bool:
@@ -79,7 +82,8 @@ def settings(target: Path, flags: Options) -> Options:
         chosen_options["ignore"] = _ids(flags.ignore, "--ignore")
     if flags.exclude:
         chosen_options["exclude"] = _globs(flags.exclude, Path.cwd())
-    return Options(**chosen_options, every=flags.every, explain=flags.explain, python=flags.python)
+    select, ignore, exclude = (chosen_options.get(key, ()) for key in ("select", "ignore", "exclude"))
+    return flags._replace(select=select, ignore=ignore, exclude=exclude)
 
 
 def _project(target: Path) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ the project. A branch that is decided by known values is taken alone; otherwise 
 from __future__ import annotations
 
 import ast
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check.interpreter.capture_sites import Span, begins, spans
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.library import Library
 
 _LOADING = 50_000  # steps that the top level of one module may take
+
+
+_STRIDE = 4_000  # steps between two looks at the clock
 
 
 class Language(NamedTuple):
@@ -133,18 +137,33 @@ class Machine(Memory):
     def statement(self, node: ast.stmt) -> int:
         """Run one statement; return how it leaves."""
         self.steps += 1
-        if self.steps > self.budget:
-            raise Exhausted(self.inside)
+        if self.steps > self._looks_up_at:
+            self._look_up()
         run = self.language.statements.get(type(node))
         return run(self, node) if run else NEXT
+
+    @property
+    def budget(self) -> int:
+        """The number of steps at which reading ends."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, steps: int) -> None:
+        self._budget, self._looks_up_at = steps, 0
+
+    def _look_up(self) -> None:
+        """Go on for some steps, unless the budget of steps or the time for this file is over."""
+        if self.steps > self.budget or monotonic() > self.project.until:
+            raise Exhausted(self.inside)
+        self._looks_up_at = min(self.budget, self.steps + _STRIDE)
 
     def value(self, node: ast.expr | None) -> Value:
         """Return what an expression is; None for no expression."""
         if node is None:
             return const(None)
         self.steps += 1
-        if self.steps > self.budget:  # lambdas that call lambdas need no statement
-            raise Exhausted(self.inside)
+        if self.steps > self._looks_up_at:  # lambdas that call lambdas need no statement
+            self._look_up()
         evaluate = self.language.expressions.get(type(node))
         return evaluate(self, node) if evaluate else Value()
 
