@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudagraph_skill.check import Options, check_paths, check_text
+from cudagraph_skill.check.output import exit_code
 
 if TYPE_CHECKING:
     from cudagraph_skill.check.findings import Finding, Report
@@ -562,3 +563,26 @@ with torch.cuda.graph(graph):
     assert shown.stdout.count(" CG235 error ") == 1
     assert f"  also: {path}:9: `optimizer.step()` steps Adam" in shown.stdout
     assert "1 line fails at capture" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("run = FullCudaGraphWrapper(get_forward_backward_func())", "FullCudaGraphWrapper"),
+        ("helper = TECudaGraphHelper(model=model, config=config)", "TECudaGraphHelper"),
+        ("trainer = Trainer(callbacks=[CUDAGraphCallback(capture_iteration=20)])", "CUDAGraphCallback"),
+        ("fast = thunder.jit(model, transforms=[CUDAGraphTransform()])", "CUDAGraphTransform"),
+    ],
+)
+def test_captures_of_frameworks_are_named_where_they_are_not_read(line: str, name: str) -> None:
+    report = read(f"import torch\ndef train(model, config):\n    {line}\n")
+    assert [(part.line, part.name) for part in report.unread] == [(3, "train")]
+    assert report.unread[0].reason.startswith(f"{name} captures what it is given")
+    assert exit_code(report) == 4
+
+
+def test_compiling_through_accelerate_captures() -> None:
+    plugin = 'plugin = TorchDynamoPlugin(backend="inductor", mode="reduce-overhead")'
+    assert [region.how for region in read(f"from accelerate.utils import TorchDynamoPlugin\n{plugin}\n").regions] == [
+        "reduce-overhead"
+    ]

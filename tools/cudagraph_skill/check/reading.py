@@ -164,7 +164,7 @@ def _cut_short(parts: list[_Part]) -> Iterator[Unread]:
 
 def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterator[Unread]:
     """Yield captures of the file that no reader has come to."""
-    from cudagraph_skill.check.interpreter.capture_sites import capture_paths, names_torch  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.capture_sites import capture_paths, managers, names_torch  # noqa: PLC0415 - not for a file that captures nothing
 
     done = {node for part in parts for node in part.done}
     too_long = any(part.too_long for part in parts) or sum(part.steps for part in parts) > _AIMED_IN_ALL
@@ -173,11 +173,14 @@ def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterat
         if too_long
         else "no call that this check can follow leads there"
     )
-    for path in capture_paths(tree):
-        if id(path[-1]) not in done and names_torch(tree, path[-1]):
-            name = ".".join(getattr(node, "name", "") for node in path[:-1]) or "<module>"
-            line = getattr(path[-1], "lineno", 1)
-            yield Unread(source.path, line, name, reason)
+    missed = [(path, reason) for path in capture_paths(tree) if id(path[-1]) not in done and names_torch(tree, path[-1])]
+    missed += [
+        (path, f"{name} captures what it is given when it runs: name that function as FILE:FUNCTION")
+        for path, name in managers(tree)
+    ]
+    for path, why in missed:
+        name = ".".join(getattr(node, "name", "") for node in path[:-1]) or "<module>"
+        yield Unread(source.path, getattr(path[-1], "lineno", 1), name, why)
 
 
 def _add(reader: Reader, source: Source, options: Options, report: Report) -> None:
@@ -292,6 +295,11 @@ def _captures(text: str) -> bool:
             "import graph",
             "CudaGraphModule",
             "capture_begin",
+            "CudaGraphWrapper",
+            "CudaGraphHelper",
+            "CudaGraphManager",
+            "CUDAGraphCallback",
+            "CUDAGraphTransform",
         )
     )
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.interpreter.frames import Frame
 
 _WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
+# Of Megatron-Core, NeMo and Lightning Thunder: what they capture is given to them by code elsewhere
+MANAGERS = ("FullCudaGraphWrapper", "TECudaGraphHelper", "CudaGraphManager", "CUDAGraphCallback", "CUDAGraphTransform")
 # What makes a tensor of a given size
 _FACTORIES = ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_ones", "new_empty")
 _BUILDERS = 6  # functions that are run because they may make an object; the nearest first
@@ -37,6 +39,12 @@ def _paths_to(tree: ast.Module, wanted: Callable[[ast.AST], bool]) -> list[Path]
                 paths.append([*path, child])
             waiting.append((child, [*path, child] if isinstance(child, (Definition, ast.ClassDef)) else path))
     return sorted(paths, key=lambda path: getattr(path[-1], "lineno", 0))
+
+
+def managers(tree: ast.Module) -> list[tuple[Path, str]]:
+    """Return the paths to each call that makes an object which captures for a framework, and the name of its class."""
+    paths = _paths_to(tree, lambda node: any(_calls(node, name) for name in MANAGERS))
+    return [(path, next(name for name in MANAGERS if _calls(path[-1], name))) for path in paths]
 
 
 def _captures(node: ast.AST) -> bool:
