@@ -586,3 +586,46 @@ def test_compiling_through_accelerate_captures() -> None:
     assert [region.how for region in read(f"from accelerate.utils import TorchDynamoPlugin\n{plugin}\n").regions] == [
         "reduce-overhead"
     ]
+
+
+def test_a_default_device_that_a_fixture_sets_is_not_known() -> None:
+    text = """
+import pytest, torch
+from tensordict.nn import CudaGraphModule
+@pytest.fixture(autouse=True)
+def on_gpu():
+    torch.set_default_device("cuda")
+    yield
+def test_random():
+    def func(x):
+        return x + torch.randn_like(x)
+    func = CudaGraphModule(func)
+    x = torch.randn(10)
+    for _ in range(10):
+        func(x)
+"""
+    report = read(text)
+    assert (report.findings, report.unread, len(report.regions)) == ([], [], 1)
+
+
+def test_a_library_that_the_check_knows_is_not_read_in_its_own_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    package = tmp_path / "transformer_engine/pytorch"
+    package.mkdir(parents=True)
+    (tmp_path / "transformer_engine/__init__.py").write_text("")
+    (package / "__init__.py").write_text("from .graph import make_graphed_callables\n")
+    (package / "graph.py").write_text("def make_graphed_callables(modules, sample_args):\n    return modules\n")
+    test = tmp_path / "tests/test_graph.py"
+    test.parent.mkdir()
+    test.write_text("""
+import torch
+import transformer_engine.pytorch as te
+def test_linear():
+    def step(x):
+        return x * x.sum().item()
+    x = torch.zeros(8, device="cuda")
+    graphed = te.make_graphed_callables(step, (x,))
+    graphed(x)
+""")
+    report = check_paths([str(test)], Options())
+    assert [(finding.line, finding.id) for finding in report.findings] == [(6, "CG201")]

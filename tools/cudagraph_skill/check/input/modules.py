@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.input.source import Source
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_KNOWN = {"transformer_engine", "tensordict"}  # beside torch, which lies in no repository that uses it
 _OPENED = 60  # modules of installed packages that are read for one file
 
 
@@ -131,7 +132,10 @@ class Project:
             is_package = Path(importer.path).name == "__init__.py"
             base = package[: len(package) - level + is_package]
             name = ".".join([*base, name] if name else base)
-        if not name or (self._own and name.split(".")[0] != self._own):
+        top = name.split(".")[0]
+        # The repository of a library that the check knows has tests and examples that import it.
+        known = top in _KNOWN and importer.name.split(".")[0] != top
+        if not name or known or (self._own and top != self._own):
             return None
         for root in self._roots:
             place = root.joinpath(*name.split("."))
