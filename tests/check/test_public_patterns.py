@@ -629,3 +629,32 @@ def test_linear():
 """)
     report = check_paths([str(test)], Options())
     assert [(finding.line, finding.id) for finding in report.findings] == [(6, "CG201")]
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("ema[k] = 0.9 * ema[k] + 0.1 * v", [("CG302", False)]),
+        ("ema[k].mul_(0.9).add_(v, alpha=0.1)", []),
+        ("local[k] = 0.9 * local[k] + 0.1 * v", []),
+    ],
+)
+def test_an_average_of_weights_that_is_replaced_is_reported(line: str, wanted: list[tuple[str, bool]]) -> None:
+    text = f"""
+import torch
+from zoo import make
+model = make().cuda()
+ema = {{k: v.detach().clone() for k, v in model.state_dict().items()}}
+def step():
+    local = {{k: v for k, v in ema.items()}}
+    with torch.no_grad():
+        for k, v in model.state_dict().items():
+            {line}
+for _ in range(3):
+    step()
+g = torch.cuda.CUDAGraph()
+with torch.cuda.graph(g):
+    step()
+"""
+    found = [finding for finding in read(text).findings if finding.id == "CG302"]
+    assert [(finding.id, finding.certain) for finding in found] == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.assumptions import assumed, assuming, picks_by_mask
@@ -27,7 +28,6 @@ from cudagraph_skill.check.interpreter.values import (
 )
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.machine import Machine
@@ -231,6 +231,20 @@ def walks_rows(source: Value) -> bool:
 def set_item(machine: Machine, target: ast.Subscript, new: Value) -> None:
     """Run `owner[index] = new`."""
     _set_in(machine, machine.value(target.value), machine.value(target.slice), new, target)
+
+
+def look_at_updated_item(machine: Machine, target: ast.Subscript, new: Value) -> None:
+    """Report an entry of a dict that captured code replaces by what it makes of it, where the key is not known.
+
+    A number would be frozen, a tensor rebound: a replay goes on reading what was there at capture.
+    """
+    if not isinstance(target.value, (ast.Name, ast.Attribute)) or not isinstance(target.slice, ast.Name):
+        return
+    owner = machine.value(target.value)
+    unknown = isinstance(owner, Mapping) and owner.made < machine.round and key_of(machine.value(target.slice)) is None
+    if unknown and (isinstance(new, Tensor) or type(new) is Value):
+        message = f"{quoted(target)} is replaced here; a replay goes on reading what was there at capture: use copy_"
+        machine.report("CG302", target, message, certain=False)
 
 
 def _set_in(machine: Machine, owner: Value, index: Value, new: Value, target: ast.Subscript) -> None:

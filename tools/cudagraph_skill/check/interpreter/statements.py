@@ -13,7 +13,7 @@ from cudagraph_skill.check.interpreter.capture_sites import calls_graph
 from cudagraph_skill.check.interpreter.definitions import define, define_class, import_modules, import_names
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RAISE, RETURN
 from cudagraph_skill.check.interpreter.identity import outline
-from cudagraph_skill.check.interpreter.items import delete_item, sample_item
+from cudagraph_skill.check.interpreter.items import delete_item, look_at_updated_item, sample_item
 from cudagraph_skill.check.interpreter.iteration import TURNS, iterate, run_generator
 from cudagraph_skill.check.interpreter.operators import in_place, update_item
 from cudagraph_skill.check.interpreter.remembered import remembered
@@ -51,9 +51,18 @@ def _assign(machine: Machine, node: ast.Assign) -> int:
     value = machine.value(node.value)
     machine.copying = isinstance(node.value, (ast.Name, ast.Call))
     for target in node.targets:
+        if machine.inside and isinstance(target, ast.Subscript) and _mentions(node.value, target):
+            look_at_updated_item(machine, target, value)
         assign(machine, target, value)
     machine.copying = False
     return NEXT
+
+
+@remembered
+def _mentions(code: ast.expr, target: ast.Subscript) -> bool:
+    """Tell whether code reads the item that it is assigned to: `d[k] = 0.9 * d[k]`."""
+    text = ast.unparse(target)
+    return any(isinstance(part, ast.Subscript) and ast.unparse(part) == text for part in syntax.nodes(code))
 
 
 def _annotated(machine: Machine, node: ast.AnnAssign) -> int:
