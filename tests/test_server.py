@@ -159,7 +159,7 @@ def test_check_of_what_is_no_python_says_where_and_does_not_fail() -> None:
         ("check", {}, "path or source"),
         ("check", {"path": "a.py", "source": "x"}, "not both"),
         ("check", {"path": "nowhere.py"}, "no such file"),
-        ("check", {"source": STEP, "python": "/usr/bin/env"}, "there is no such interpreter"),
+        ("check", {"source": STEP, "python": "/usr/bin/env"}, "this is no Python interpreter"),
         ("check", {"source": STEP, "function": "stop"}, "did you mean `step`"),
         ("search", {"question": " "}, "empty"),
         ("search", {"question": "x" * 10**6}, "characters"),

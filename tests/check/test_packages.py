@@ -178,7 +178,7 @@ def test_a_site_packages_of_ten_gigabytes_costs_little(python: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("nowhere", "no such interpreter"), ("bin/python", "site-packages to read"), ("bin/env", "no such interpreter")],
+    [("nowhere", "no such interpreter"), ("bin/python", "site-packages to read"), ("bin/env", "this is no Python interpreter")],
 )
 def test_an_interpreter_without_packages_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str

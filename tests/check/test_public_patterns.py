@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.check import Options, check_paths, check_text
+from cudagraph_skill.check import Options, check_paths, check_text, reading
+from cudagraph_skill.check.interpreter import capture_sites
 from cudagraph_skill.check.output import exit_code
 
 if TYPE_CHECKING:
@@ -658,3 +659,8 @@ with torch.cuda.graph(g):
 """
     found = [finding for finding in read(text).findings if finding.id == "CG302"]
     assert [(finding.id, finding.certain) for finding in found] == wanted
+
+
+@pytest.mark.parametrize("name", [*capture_sites._WRAPPERS, *capture_sites._MANAGERS])
+def test_a_file_that_names_what_captures_is_read(name: str) -> None:
+    assert reading._captures(f"made = {name}(model)")

@@ -21,7 +21,7 @@ class Edit(NamedTuple):
 class Finding(NamedTuple):
     """One line that breaks or poisons a capture; severity, reason and fix stand in references/hazards.md under `id`.
 
-    `path` is what the user named (a file that the region calls into: relative to the current folder where it lies below it),
+    `path` is what the user named (a file that the region calls into: absolute or relative as that is),
     `line` and `column` are 1-based, `message` says in one sentence what was seen, `via` is the way from the region to the line,
     outermost call first ("train.py:31 in step"). `certain` is False where a run would have to decide; `observed` is True where
     a run on the GPU has shown it, `because` says what the finding rests on, where that was asked for. `part_of` is the place

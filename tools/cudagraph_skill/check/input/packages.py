@@ -24,8 +24,10 @@ def folders(python: str) -> tuple[Path, ...]:
         SkillError: there is no such interpreter, or no such folder.
     """
     path = Path(python)
-    if not path.is_file() or not path.name.startswith(("python", "pypy")):
+    if not path.is_file():
         raise SkillError(f"{python}: there is no such interpreter; name the Python of an environment", 3)
+    if not path.name.startswith(("python", "pypy")):
+        raise SkillError(f"{python}: this is no Python interpreter; name the Python of an environment", 3)
     prefix = path.absolute().parent.parent  # a link is kept: it tells a virtual environment
     places = [place for name in FOLDERS for place in sorted(prefix.glob(f"lib*/python3*/{name}"), reverse=True)]
     if not places:

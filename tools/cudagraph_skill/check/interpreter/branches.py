@@ -83,15 +83,11 @@ def takes_either(machine: Machine, node: ast.If) -> None:
     if not (isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance" and test.args):
         return
     name = test.args[0]
-    if not isinstance(name, ast.Name) or not any(word.endswith("Tensor") for word in _words(test)):
+    if not isinstance(name, ast.Name) or not any(word.endswith("Tensor") for word in syntax.words(test)):
         return
     assigned = [target for statement in node.body if isinstance(statement, ast.Assign) for target in statement.targets]
     if any(isinstance(target, ast.Name) and target.id == name.id for target in assigned) and type(machine.value(name)) is Value:
         bind(machine, name.id, Array(), node)
-
-
-def _words(node: ast.AST) -> frozenset[str]:
-    return syntax.names(node) | syntax.attributes(node)
 
 
 def assume(machine: Machine, test: ast.expr, truth: bool) -> None:

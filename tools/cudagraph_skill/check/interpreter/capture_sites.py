@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
 # Of Megatron-Core, NeMo and Lightning Thunder: what they capture is given to them by code elsewhere
-MANAGERS = ("FullCudaGraphWrapper", "TECudaGraphHelper", "CudaGraphManager", "CUDAGraphCallback", "CUDAGraphTransform")
+_MANAGERS = ("FullCudaGraphWrapper", "TECudaGraphHelper", "CudaGraphManager", "CUDAGraphCallback", "CUDAGraphTransform")
 # What makes a tensor of a given size
 _FACTORIES = ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_ones", "new_empty")
 _BUILDERS = 6  # functions that are run because they may make an object; the nearest first
@@ -43,8 +43,8 @@ def _paths_to(tree: ast.Module, wanted: Callable[[ast.AST], bool]) -> list[Path]
 
 def managers(tree: ast.Module) -> list[tuple[Path, str]]:
     """Return the paths to each call that makes an object which captures for a framework, and the name of its class."""
-    paths = _paths_to(tree, lambda node: any(_calls(node, name) for name in MANAGERS))
-    return [(path, next(name for name in MANAGERS if _calls(path[-1], name))) for path in paths]
+    paths = _paths_to(tree, lambda node: any(_calls(node, name) for name in _MANAGERS))
+    return [(path, next(name for name in _MANAGERS if _calls(path[-1], name))) for path in paths]
 
 
 def _captures(node: ast.AST) -> bool:
@@ -144,7 +144,7 @@ def roots(tree: ast.Module, done: set[int]) -> list[Path]:
     captures = [path for path in _paths_to(tree, _captures_or_compiles) if id(path[-1]) not in done]
     holders = {getattr(node, "name", "") for path in captures for node in path[:-1]}
     named = {node.name: node for node in tree.body if isinstance(node, (Definition, ast.ClassDef))}
-    mentions = {name: _names_in(node) for name, node in named.items()}
+    mentions = {name: syntax.words(node) for name, node in named.items()}
     reaching = _reaching(holders, mentions)
     paths: list[Path] = []
     for name, node in named.items():
@@ -176,7 +176,7 @@ def _reaching(names: set[str], mentions: dict[str, frozenset[str]]) -> set[str]:
 def _methods_that_reach(owner: ast.ClassDef, reaching: set[str]) -> list[Path]:
     methods = [node for node in owner.body if isinstance(node, Definition)]
     wanted = [method for method in methods if method.name in reaching and method.name != "__init__"]
-    called = {word for method in methods for word in _names_in(method)}
+    called = {word for method in methods for word in syntax.words(method)}
     # Methods that call each other in a circle have no outermost one: then each of them is tried.
     return [[owner, method] for method in wanted if method.name not in called] or [[owner, method] for method in wanted]
 
@@ -184,7 +184,7 @@ def _methods_that_reach(owner: ast.ClassDef, reaching: set[str]) -> list[Path]:
 def builders(tree: ast.Module, classes: set[str]) -> list[Definition]:
     """Return functions of the module that may make objects of these classes: they mention one, or something that does."""
     named = {node.name: node for node in tree.body if isinstance(node, (Definition, ast.ClassDef))}
-    mentions = {name: _names_in(node) for name, node in named.items()}
+    mentions = {name: syntax.words(node) for name, node in named.items()}
     reaching = _reaching(classes, mentions)
     functions = [node for name, node in named.items() if name in reaching and isinstance(node, Definition)]
     # Those that mention a class themselves come first.
@@ -256,8 +256,3 @@ def _calls(node: ast.AST, name: str) -> bool:
         return False
     function = node.func
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == name
-
-
-def _names_in(node: ast.AST) -> frozenset[str]:
-    """Return names and attributes that a piece of code mentions."""
-    return syntax.names(node) | syntax.attributes(node)

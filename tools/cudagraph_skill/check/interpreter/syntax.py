@@ -46,6 +46,11 @@ def attributes(code: ast.AST) -> frozenset[str]:
     return frozenset(node.attr for node in nodes(code) if isinstance(node, ast.Attribute))
 
 
+def words(code: ast.AST) -> frozenset[str]:
+    """Return variables and names of attributes that a piece of code mentions."""
+    return names(code) | attributes(code)
+
+
 @remembered
 def yields(function: ast.AST) -> bool:
     """Tell whether a function is a generator."""
