@@ -515,6 +515,7 @@ REDUCED = 'fast = torch.compile(model, mode="reduce-overhead")'
     [
         ("for _ in range(3):\n    kept.append(fast(first))", REDUCED, 8),
         ("for _ in range(3):\n    kept.append(fast(first).detach())", REDUCED, 8),
+        ("for _ in range(3):\n    kept.append(fast(first))", REDUCED.replace("reduce-overhead", "max-autotune"), 8),
         (
             "with torch.no_grad():\n    while True:\n        one = fast(first)\n        two = fast(second)\n        one - two",
             REDUCED,

@@ -292,6 +292,7 @@ def _captures(text: str) -> bool:
             "CUDAGraph",
             "make_graphed_callables",
             "reduce-overhead",
+            "max-autotune",
             "import graph",
             "CudaGraphModule",
             "capture_begin",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
 # Of Megatron-Core, NeMo and Lightning Thunder: what they capture is given to them by code elsewhere
 _MANAGERS = ("FullCudaGraphWrapper", "TECudaGraphHelper", "CudaGraphManager", "CUDAGraphCallback", "CUDAGraphTransform")
+GRAPHED_MODES = {"reduce-overhead", "max-autotune"}  # of torch.compile
 # What makes a tensor of a given size
 _FACTORIES = ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_ones", "new_empty")
 _BUILDERS = 6  # functions that are run because they may make an object; the nearest first
@@ -237,7 +238,7 @@ def replays_at_once(function: ast.AST, capture: ast.AST) -> bool:
 def is_reduce_overhead(node: ast.Call) -> bool:
     """Tell whether a call compiles with CUDA graphs."""
     mode = next((keyword.value for keyword in node.keywords if keyword.arg == "mode"), None)
-    return isinstance(mode, ast.Constant) and mode.value == "reduce-overhead"
+    return isinstance(mode, ast.Constant) and mode.value in GRAPHED_MODES
 
 
 def _directly_in(body: list[ast.stmt], statement: ast.AST) -> bool:

@@ -9,6 +9,7 @@ from cudagraph_skill.check import edits
 from cudagraph_skill.check.findings import Region
 from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.capture_sites import (
+    GRAPHED_MODES,
     Definition,
     Path,
     begins,
@@ -341,7 +342,7 @@ class Reader:
         elif name == "compile":
             self.done.add(id(node))
             mode = kwargs.get("mode")  # torch takes it by keyword only
-            if isinstance(mode, Host) and mode.value == "reduce-overhead":
+            if isinstance(mode, Host) and mode.value in GRAPHED_MODES:
                 self._compiled_at(machine.frame.module.path, node)
         else:
             self.replays.on_call(owner, name, args, kwargs, node)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MODULE_CHANGES = {"load_state_dict", "zero_grad", "to", "half", "double", "bfloat16", "float"}
 _KEEPS_OUTPUT = "keeps an output of the graph, which the next replay overwrites"
-_KEEPS_COMPILED = "keeps what a reduce-overhead function gave over its next call, which overwrites it"
+_KEEPS_COMPILED = "keeps what a compiled function with CUDA graphs gave over its next call, which overwrites it"
 
 
 class Captured(NamedTuple):

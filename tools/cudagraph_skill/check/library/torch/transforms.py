@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.check.interpreter.capture_sites import GRAPHED_MODES
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Choice,
@@ -84,7 +85,7 @@ def _transformed(machine: Machine, how: str, args: Args, result: Value) -> Value
 
 def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     mode = partial.kwargs.get("mode")
-    graphs_there = isinstance(mode, Host) and mode.value in {"reduce-overhead", "max-autotune"}
+    graphs_there = isinstance(mode, Host) and mode.value in GRAPHED_MODES
     if machine.inside:
         if graphs_there:
             machine.report("CG406", node, f"{quoted(node)} replays CUDA graphs of its own inside the capture")
