@@ -140,6 +140,7 @@ ALLOWED: dict[str, set[str]] = {
     "diagnosis": NOUNS | {"corpus", "check"},
     "capture": NOUNS | {"check"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
+    "config": NOUNS,
 }
 
 

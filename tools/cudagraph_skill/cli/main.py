@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cudagraph_skill import __version__
-from cudagraph_skill.cli import check, completion, errors, explain, next_step, read, recommend, scaffold, search, serve
+from cudagraph_skill.cli import check, completion, config, errors, explain, next_step, read, recommend, scaffold, search, serve
 from cudagraph_skill.cli.arguments import EXIT_CODES, Parser
 from cudagraph_skill.cli.terminal import leave_quietly, say
 from cudagraph_skill.errors import SkillError
@@ -18,7 +18,7 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (search, read, errors, explain, check, recommend, scaffold, serve, completion)
+COMMANDS = (search, read, errors, explain, check, config, recommend, scaffold, serve, completion)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,7 +44,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
         near = difflib.get_close_matches(argv[0], commands, 1)
         hint = f"did you mean `skill {near[0]}`?" if near else f'to ask, type: skill search "{argv[0]}"'
         raise SkillError(f"skill: there is no command `{argv[0]}`; {hint}")
-    argv, program = _divided(argv)
+    argv, program = _divided(_with_flags(argv))
     args, unknown = top.parse_known_args(argv)
     if program is not None:
         args.program = program
@@ -53,6 +53,14 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     elif unknown:
         _refuse(unknown, args, commands[args.command])
     return args
+
+
+def _with_flags(argv: Sequence[str]) -> Sequence[str]:
+    """Tie the text of `config --flags` to its option: a single flag looks like an option of ours to argparse."""
+    if list(argv[:1]) != ["config"] or "--flags" not in argv[:-1]:
+        return argv
+    at = argv.index("--flags")
+    return [*argv[:at], f"--flags={argv[at + 1]}", *argv[at + 2 :]]
 
 
 def _divided(argv: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:

@@ -1,0 +1,271 @@
+"""`skill config`: every constraint on a configuration that violates it and one that keeps it, and texts as users write them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from cudagraph_skill import cli
+from cudagraph_skill.config import correct, examine
+from cudagraph_skill.config.constraint import CONSTRAINTS
+from cudagraph_skill.config.releases import dotted
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    from cudagraph_skill.config import Report
+    from cudagraph_skill.corpus.section import Section
+
+CASES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "config/constraints.yaml").read_text())
+
+
+def _report(text: str, releases: str, **given: Any) -> Report:
+    text = text.replace("; ", "\n") if text.startswith("cfg") else text
+    suffix = ".py" if re.match(r"cfg|TransformerConfig", text) else ".sh"
+    return examine(text, suffix, releases.split(","), **given)
+
+
+def _ids(report: Report) -> set[str]:
+    return {violation.id for violation in report.violations}
+
+
+def test_constraints_cases_and_prose_have_the_same_ids(sections: list[Section]) -> None:
+    written = {
+        section.headings[-1] for section in sections if section.path == "references/constraints.md" and section.level == 3
+    }
+    assert written == {*CONSTRAINTS, "option-not-in-release"} == set(CASES)
+
+
+def test_prose_gives_the_releases_of_the_code(sections: list[Section]) -> None:
+    texts = {section.headings[-1]: section.text for section in sections if section.path == "references/constraints.md"}
+    for name, row in CONSTRAINTS.items():
+        line = re.search(r"\*\*Versions\*\* (.*)", texts[name])
+        assert line, name
+        assert (f">={dotted(row.since)}" in line[1]) == (row.since > (0,)), name
+        assert (f"<{dotted(row.until)}" in line[1]) == (row.until < (9999,)), name
+        assert line[1].startswith("megatron-bridge" if row.of_bridge else "megatron-core"), name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_constraint_finds_what_violates_it_and_leaves_alone_what_keeps_it(name: str) -> None:
+    case = CASES[name]
+    arch = case.get("arch", 90)
+    report = _report(case["violates"], case["for"], arch=arch)
+    assert name in _ids(report), report.unread
+    violation = next(violation for violation in report.violations if violation.id == name)
+    assert violation.message
+    assert violation.fix
+    kept = _report(case["passes"], case["for"], arch=arch)
+    assert _ids(kept) == set()
+    assert all("base_config()" in reason for reason in kept.unread)
+    if "taken_by" in case:
+        assert name not in _ids(_report(case["violates"], case["taken_by"], arch=arch))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_corrected_text_violates_nothing(name: str) -> None:
+    case = CASES[name]
+    text = case["violates"].replace("; ", "\n") if case["violates"].startswith("cfg") else case["violates"]
+    corrected = correct(text, lambda new: _report(new, case["for"], arch=case.get("arch", 90)))
+    left = _report(corrected.text, case["for"], arch=case.get("arch", 90))
+    by_hand = {one.id for one in left.violations if not one.changes} | {reason.partition(":")[0] for reason in corrected.left}
+    assert _ids(left) <= by_hand
+    assert by_hand <= {
+        "registered-buffers-with-expandable-segments",
+        "expandable-segments",
+        "weight-shards-without-node-priority",
+        "bridge-packed-attention-unpadded",
+    }
+
+
+RECIPE = """
+from team.base import base_config
+
+def pretrain(steps: int = 3):
+    cfg = base_config()
+    model = cfg.model
+    model.cuda_graph_impl = "transformer_engine"
+    model.cuda_graph_scope = [CudaGraphScope.attn, CudaGraphScope.moe_router]
+    cfg.rng.te_rng_tracker = True
+    return cfg
+"""
+
+
+def test_a_recipe_is_read_without_running_it(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    text = f"open({str(mark)!r}, 'w')\n{RECIPE}\nraise SystemExit(3)\n"
+    report = examine(text, ".py", ["megatron-bridge==0.6.0"])
+    assert [(rename.old, rename.new) for rename in report.renames] == [("model.cuda_graph_scope", "model.cuda_graph_modules")]
+    assert not report.violations
+    assert not mark.exists()
+    assert any("num_moe_experts" in reason and "base_config()" in reason for reason in report.unread)
+
+
+def test_what_is_set_in_a_way_that_is_not_followed_is_named() -> None:
+    text = (
+        RECIPE.replace('"transformer_engine"', "choose(steps)")
+        + "\nclass A:\n    def f(self):\n        self.cuda_graph_impl = 1\n"
+    )
+    report = examine(text, ".py", ["megatron-bridge==0.4.2"])
+    assert any("line 7" in reason or "choose()" in reason for reason in report.unread)
+    assert any("line 14" in reason and "cuda_graph_impl" in reason for reason in report.unread)
+
+
+def test_an_unknown_condition_is_taken_both_ways_and_a_known_default_one_way() -> None:
+    text = """
+def configure(cfg, full: bool = False):
+    cfg.rng.te_rng_tracker = True
+    cfg.model.cuda_graph_impl = "transformer_engine"
+    if {condition}:
+        cfg.model.cuda_graph_impl = "local"
+    return cfg
+"""
+    both = examine(text.format(condition="os.cpu_count() > 8"), ".py", ["megatron-bridge==0.6.0"])
+    assert _ids(both) == {"bridge-local-per-layer"}
+    assert _ids(examine(text.format(condition="full"), ".py", ["megatron-bridge==0.6.0"])) == set()
+
+
+def test_functions_loops_and_dicts_of_the_file_are_followed() -> None:
+    text = """
+GRAPHS = dict(cuda_graph_impl="local", cuda_graph_scope=["moe_preprocess"])
+def _apply(model, values):
+    for name, value in values.items():
+        setattr(model, name, value)
+    model.cuda_graph_scope.append("moe")
+def build():
+    model = TransformerConfig(num_layers=2, num_moe_experts=8)
+    _apply(model, GRAPHS | {"cuda_graph_warmup_steps": 2})
+    return model
+"""
+    assert "moe-and-moe-router" in _ids(examine(text, ".py", ["megatron-core==0.17.1"]))
+
+
+def test_a_script_is_read_with_its_variables_arrays_and_environment() -> None:
+    text = """#!/bin/bash
+export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+MODEL=(
+  --num-experts 8   # all layers
+  --cuda-graph-impl transformer_engine
+  --cuda-graph-scope attn mlp
+)
+EXTRA="--recompute-granularity full"
+torchrun ${DIST[@]} pretrain_gpt.py "${MODEL[@]}" $EXTRA
+"""
+    report = examine(text, ".sh", ["megatron-core==0.17.1"])
+    assert _ids(report) == {"expandable-segments", "mlp-without-dense-layer", "full-recompute"}
+    lines = {violation.id: violation.line for violation in report.violations}
+    assert (lines["mlp-without-dense-layer"], lines["full-recompute"]) == (6, 8)
+    assert any("DIST" in reason for reason in report.unread)
+    fixed = correct(text, lambda new: examine(new, ".sh", ["megatron-core==0.17.1"]))
+    assert "  --cuda-graph-scope attn --attention-dropout 0.0\n" in fixed.text
+    assert "export NCCL_GRAPH_REGISTER=0 PYTORCH_CUDA_ALLOC_CONF" in fixed.text
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (
+            ".yaml",
+            "MODEL_ARGS:\n  --cuda-graph-impl: local\n  --cuda-graph-scope: attn mlp\n  --num-experts: 8\n  --bf16: true\n",
+        ),
+        (
+            ".yaml",
+            "model:\n  num_moe_experts: 8\n  cuda_graph_impl: local\n  cuda_graph_scope: [attn, mlp]\n"
+            "rng:\n  te_rng_tracker: true\n",
+        ),
+        (".json", '{"num_moe_experts": 8, "cuda_graph_impl": "local", "cuda_graph_scope": ["attn", "mlp"]}'),
+        ("", "--num-experts 8 --cuda-graph-impl local --cuda-graph-scope attn mlp"),
+    ],
+)
+def test_each_form_is_read_and_corrected(suffix: str, text: str) -> None:
+    report = examine(text, suffix, ["megatron-core==0.16.1"])
+    assert _ids(report) == {"mlp-without-dense-layer"}
+    fixed = correct(text, lambda new: examine(new, suffix, ["megatron-core==0.16.1"]))
+    assert fixed.text.replace("[attn]", "attn").replace('["attn"]', "attn") == text.replace("[attn, mlp]", "attn").replace(
+        '["attn", "mlp"]', "attn"
+    ).replace("attn mlp", "attn")
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "wanted", "says"),
+    [
+        (
+            "--cuda-graph-impl local",
+            ".sh",
+            ["megatron-core==9.9"],
+            "megatron-core 9.9 is not a release that was read: those from",
+        ),
+        ("--cuda-graph-impl local", ".sh", ["torch==2.9"], "is not a package and its release"),
+        ("--cuda-graph-impl local", ".sh", ["megatron-core==0.16.1", "megatron-core==0.18.2"], "leave one of them out"),
+        ("model: !!python/object/apply:os.system ['id']", ".yaml", [], "would make an object when the document is loaded"),
+        ("a: [1, 2", ".yaml", [], "no YAML that can be read"),
+        ("{", ".json", [], "the JSON cannot be read"),
+        ("def f(:\n", ".py", [], "line 1: the recipe is no Python that can be read"),
+        ("hello: 1", ".py", [], "no setting of Megatron was found"),
+        ("print('hello')", ".sh", [], "no setting of Megatron was found"),
+        ("x: 1\n" * 500_000, ".yaml", [], "characters; a configuration of up to"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_sentence(text: str, suffix: str, wanted: list[str], says: str) -> None:
+    with pytest.raises(SkillError, match=re.escape(says)) as error:
+        examine(text, suffix, wanted)
+    assert str(error.value).startswith("skill config: ")
+    assert "\n" not in str(error.value)
+
+
+def test_aliases_of_aliases_end() -> None:
+    levels = "".join(f"b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 10)}]\n" for n in range(1, 9))
+    with pytest.raises(SkillError, match="aliases counted each time"):
+        examine(f"b0: &b0 [x, x]\n{levels}", ".yaml")
+
+
+def test_a_flag_that_is_given_twice_is_noted_and_the_last_counts() -> None:
+    report = examine("--cuda-graph-impl none --cuda-graph-impl local", ".sh", ["megatron-core==0.19.0"])
+    assert any("set 2 times" in note for note in report.notes)
+    assert not report.violations
+
+
+def test_the_command_prints_json_and_exits_by_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("config", "--flags", "--enable-cuda-graph", "--for", "megatron-core==0.18.2", "--json")
+    assert cli.main(arguments) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert list(data)[:4] == ["violations", "renames", "notes", "unread"]
+    assert data["renames"][0]["new"] == "--cuda-graph-impl local"
+    assert cli.main(("config", "--flags", "--cuda-graph-impl local", "--for", "megatron-core==0.18.2")) == 0
+    assert "nothing found, for megatron-core 0.18.2" in capsys.readouterr().out
+
+
+def test_fix_writes_the_file_and_diff_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["skill"])
+    file = tmp_path / "run.sh"
+    before = "python p.py \\\n  --enable-cuda-graph \\\n  --bf16\n"
+    file.write_text(before)
+    arguments = ("config", "run.sh", "--for", "megatron-core==0.18.2")
+    assert cli.main((*arguments, "--diff")) == 1
+    assert "+  --cuda-graph-impl local" in capsys.readouterr().out.replace("  +", "+")
+    assert file.read_text() == before
+    cli.main((*arguments, "--fix"))
+    assert "--cuda-graph-impl local" in file.read_text()
+    assert cli.main(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "name one file, or give flags"),
+        (("nothing.sh",), "cannot be read: No such file"),
+        (("--flags", "--bf16", "--arch", "hopper"), "is no architecture"),
+        (("--flags", "--bf16", "--env", "A"), "is no variable with a value"),
+        (("--flags", "--enable-cuda-graph", "--for", "megatron-core==0.18.2", "--fix"), "--fix changes a file"),
+    ],
+)
+def test_misuse_is_one_sentence(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(("config", *arguments)) == 2
+    assert says in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""The constraints that Megatron-Bridge adds: its container's validation, the model provider, and its overlap settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.config.constraint import Change, Clash, constraint
+from cudagraph_skill.config.settings import Form
+
+if TYPE_CHECKING:
+    from cudagraph_skill.config.setup import Setup
+
+_RECIPE = frozenset({Form.RECIPE})
+_PACKING = "dataset.offline_packing_specs"
+
+
+@constraint("bridge-rng-tracker", forms=_RECIPE, of_bridge=True)
+def bridge_rng_tracker(setup: Setup) -> Clash | None:
+    """The model provider wants the RNG tracker of Transformer Engine; validation copies either setting to the other."""
+    if setup.implementation == "none" or setup.value("use_te_rng_tracker") or setup.value("rng.te_rng_tracker"):
+        return None
+    return Clash(
+        f"{setup.spelled('cuda_graph_impl')} is {setup.implementation} and use_te_rng_tracker is not set: Transformer Engine's RNG "
+        "tracker is required for CUDA graphs (model.use_te_rng_tracker, or rng.te_rng_tracker)",
+        ("use_te_rng_tracker", "rng.te_rng_tracker", "cuda_graph_impl"),
+        (Change("use_te_rng_tracker", True),),
+    )
+
+
+@constraint("bridge-nan-check", since=(0, 3), forms=_RECIPE, of_bridge=True)
+def bridge_nan_check(setup: Setup) -> Clash | None:
+    """The check of the loss for NaN reads a value on the host, which a captured iteration cannot."""
+    if not setup.whole_iteration or not setup.nan_check:
+        return None
+    return Clash(
+        "rerun_state_machine.check_for_nan_in_loss is on, and must be disabled when using a full_iteration CUDA graph",
+        ("rerun_state_machine.check_for_nan_in_loss", "cuda_graph_impl"),
+        (Change("rerun_state_machine.check_for_nan_in_loss", False),),
+    )
+
+
+@constraint("bridge-local-per-layer", since=(0, 6), forms=_RECIPE, of_bridge=True)
+def bridge_local_per_layer(setup: Setup) -> Clash | None:
+    """Bridge makes per-layer graphs of a training with Transformer Engine only."""
+    if setup.implementation != "local" or setup.whole_iteration:
+        return None
+    inference = setup.setting("inference_cuda_graph_scope") is not None and setup.inference_scope in ("layer", "block")
+    if inference and not setup.modules:
+        return None
+    named = f" of {', '.join(setup.modules)}" if setup.modules else ""
+    return Clash(
+        f"{setup.spelled('cuda_graph_impl')} is local, which Megatron Bridge supports only for full-iteration CUDA graphs: per-layer "
+        f"graphs{named} need transformer_engine",
+        ("cuda_graph_impl",),
+        (Change("cuda_graph_impl", "transformer_engine"),),
+    )
+
+
+@constraint("bridge-packing-unpadded", since=(0, 6), forms=_RECIPE, of_bridge=True)
+def bridge_packing_unpadded(setup: Setup) -> Clash | None:
+    """Packed sequences have a fixed shape only when they are padded to it."""
+    if not setup.has_section(_PACKING) or not (setup.whole_iteration or setup.implementation == "transformer_engine"):
+        return None
+    if setup.value("dataset.pad_to_max_length") or setup.value("dataset.dataset_kwargs.pad_to_max_length"):
+        return None
+    return Clash(
+        "offline packing with CUDA graphs requires dataset pad_to_max_length=True",
+        (_PACKING, "cuda_graph_impl"),
+        (Change("dataset.pad_to_max_length", True),),
+    )
+
+
+@constraint("bridge-packed-attention-unpadded", since=(0, 6), forms=_RECIPE, of_bridge=True)
+def bridge_packed_attention_unpadded(setup: Setup) -> Clash | None:
+    """Captured attention reads the boundaries of packed sequences from an array of fixed length."""
+    captured = setup.whole_iteration or (setup.implementation == "transformer_engine" and setup.captures("attn"))
+    if not setup.has_section(_PACKING) or not captured or setup.value(f"{_PACKING}.pad_cu_seqlens"):
+        return None
+    if not (setup.value("dataset.pad_to_max_length") or setup.value("dataset.dataset_kwargs.pad_to_max_length")):
+        return None  # its own constraint
+    return Clash(
+        "packed attention CUDA graphs require offline_packing_specs.pad_cu_seqlens=True",
+        (_PACKING, "cuda_graph_impl"),
+        (Change(f"{_PACKING}.pad_cu_seqlens", True),),
+    )
+
+
+@constraint("variable-sequence-lengths")
+def variable_sequence_lengths(setup: Setup) -> Clash | None:
+    """A graph replays the shapes that it captured."""
+    if not setup.value("variable_seq_lengths") or setup.implementation == "none":
+        return None
+    return Clash(
+        f"{setup.spelled('variable_seq_lengths')} is set: a CUDA graph needs fixed sequence lengths, with variable_seq_lengths=False",
+        ("variable_seq_lengths", "cuda_graph_impl"),
+        (Change("variable_seq_lengths", False),),
+    )

@@ -1,0 +1,191 @@
+"""Check the configurations of a text: read them, choose the releases, and ask every constraint."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.config import constraints_bridge, constraints_core, constraints_features, releases, renames
+from cudagraph_skill.config.constraint import CONSTRAINTS, fix
+from cudagraph_skill.config.input import command_line, document, recipe
+from cudagraph_skill.config.notes import notes
+from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.setup import Setup, UndecidedError
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cudagraph_skill.config.constraint import Change, Clash
+    from cudagraph_skill.config.releases import Releases
+    from cudagraph_skill.config.settings import Reading, Setting
+
+_ROWS = (constraints_core, constraints_features, constraints_bridge)  # they register their rows when they are imported
+
+_BY_SUFFIX = {".py": "recipe", ".yaml": "document", ".yml": "document", ".json": "json"}
+_FLAG = re.compile(r"(^|[\s\"'(])--[a-z][\w-]+")
+_KEYED = re.compile(r"^\s*(?:- )?[\"']?[\w.-]+[\"']?\s*:(\s|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A constraint that a configuration violates.
+
+    Attributes:
+        id: Its section in references/constraints.md.
+        where: Which of several configurations of the text, or an empty text.
+    """
+
+    id: str
+    message: str
+    fix: str
+    line: int
+    where: str = ""
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass
+class Report:
+    """What was found in one text.
+
+    Attributes:
+        setups: The configurations that were checked.
+        undecided: Constraints that depend on what was not read, with the reason.
+    """
+
+    releases: Releases
+    kind: str  # "flags", "recipe", "document" or "json"
+    setups: list[Setup] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    renames: list[renames.Rename] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def examine(
+    text: str, suffix: str, wanted: Sequence[str] = (), variables: Mapping[str, str] | None = None, arch: int | None = None
+) -> Report:
+    """Check the configurations that a text holds.
+
+    Args:
+        text: A shell script or flags, a Python recipe or call, YAML or JSON.
+        suffix: Of the file's name, such as ".py"; the text decides where it is none that is known.
+        wanted: Requirements such as "megatron-core==0.18.2"; without them what is installed counts.
+        variables: Environment of the run, over what the text sets.
+        arch: Compute capability of the GPU, 90 for sm_90.
+
+    Raises:
+        SkillError: The text cannot be read, holds no configuration, or a release is not known.
+    """
+    kind = _BY_SUFFIX.get(suffix.lower()) or _kind(text)
+    bridge = any(re.match(r"\s*megatron[-_.]bridge", one, re.IGNORECASE) for one in wanted)
+    readings = _readings(text, kind, bridge=bridge)
+    if not readings:
+        raise SkillError(
+            "skill config: no setting of Megatron was found: give a command with flags such as --cuda-graph-impl, a recipe that sets "
+            "fields such as model.cuda_graph_impl, or a YAML or JSON document with either"
+        )
+    chosen = releases.choose(wanted, bridge_used=any(reading.form is Form.RECIPE for reading in readings))
+    report = Report(chosen, kind, notes=list(chosen.notes))
+    for reading in readings:
+        written = {name: str(setting.value) for name, setting in reading.environment.items()}
+        setup = Setup(_carried(reading, chosen), chosen, written | dict(variables or {}), arch)
+        report.setups.append(setup)
+        _check(setup, report)
+        report.unread += [_placed(setup, reason) for reason in reading.unread]
+    report.notes = list(dict.fromkeys(report.notes))
+    report.unread = list(dict.fromkeys(report.unread))
+    return report
+
+
+def _kind(text: str) -> str:
+    """Tell what a text is that has no name."""
+    if _FLAG.search(text) and not _KEYED.search(text):
+        return "flags"
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return (
+            "document"
+            if _KEYED.search(text) and "=" not in text.partition("\n")[0]
+            else "flags"
+            if _FLAG.search(text)
+            else "recipe"
+        )
+    return "json"
+
+
+def _readings(text: str, kind: str, *, bridge: bool) -> list[Reading]:
+    if len(text) > document.LARGEST:
+        raise SkillError(
+            f"skill config: the text has {len(text)} characters; a configuration of up to {document.LARGEST} is read"
+        )
+    if kind == "recipe":
+        return recipe.readings(text, bridge=bridge)
+    if kind in ("document", "json"):
+        return document.readings(text, bridge=bridge, is_json=kind == "json")
+    return command_line.readings(text)
+
+
+def _carried(reading: Reading, chosen: Releases) -> Reading:
+    """Write what Bridge's helpers set as they do on a release without `cuda_graph_modules`."""
+    if chosen.core >= (0, 18) or not any(setting.written.endswith("_cuda_graph") for setting in reading.settings):
+        return reading
+    settings: list[Setting] = []
+    for setting in reading.settings:
+        if setting.written == "set_full_iteration_cuda_graph":
+            settings += [replace(setting, value="local"), replace(setting, name="cuda_graph_scope", value=["full_iteration"])]
+        else:
+            settings.append(setting)
+    return replace(reading, settings=settings)
+
+
+def _check(setup: Setup, report: Report) -> None:
+    """Ask every constraint that holds for these releases, and what is called by an old name."""
+    undecided: dict[str, dict[str, list[str]]] = {}
+    for row in CONSTRAINTS.values():
+        if not row.holds_for(setup):
+            continue
+        try:
+            clash = row.violated(setup)
+        except UndecidedError as error:
+            undecided.setdefault(error.reason, {}).setdefault(error.name, []).append(row.id)
+            continue
+        if clash is not None:
+            report.violations.append(_violation(setup, row.id, clash))
+    for setting, clash in renames.missing(setup):
+        report.violations.append(_violation(setup, "option-not-in-release", clash, setting.line))
+    with suppress(UndecidedError):  # then a constraint has said so
+        report.renames += [rename for rename in renames.renames(setup) if rename not in report.renames]
+        report.notes += notes(setup)
+    if _about_graphs(setup):
+        report.unread += [_placed(setup, _undecided(reason, names)) for reason, names in undecided.items()]
+
+
+def _undecided(reason: str, names: dict[str, list[str]]) -> str:
+    """Say which settings were not read, why, and what depends on them."""
+    ids = sorted({name for found in names.values() for name in found})
+    return f"{', '.join(f'`{name}`' for name in names)} {reason}: not decided: {', '.join(ids)}"
+
+
+def _about_graphs(setup: Setup) -> bool:
+    """Return whether graphs are on, or may be."""
+    try:
+        return setup.implementation != "none"
+    except UndecidedError:
+        return True
+
+
+def _violation(setup: Setup, name: str, clash: Clash, line: int = 0) -> Violation:
+    lines = [setting.line for name in clash.settings if (setting := setup.setting(name))]
+    return Violation(
+        name, clash.message, fix(setup, clash), line or (lines[0] if lines else 0), setup.reading.title, clash.changes
+    )
+
+
+def _placed(setup: Setup, reason: str) -> str:
+    title = setup.reading.title
+    return f"{title}: {reason}" if title and title not in reason else reason

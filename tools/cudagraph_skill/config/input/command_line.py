@@ -1,0 +1,132 @@
+"""Read the flags of Megatron-LM from a shell script, a command, or a mapping of flags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.config.input import shell
+from cudagraph_skill.config.options import FLAGS, Flag
+from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cudagraph_skill.config.input.shell import Word
+
+_OFF = ("false", "no", "off", "0", "none", "null")
+
+
+def readings(text: str) -> list[Reading]:
+    """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines."""
+    script = shell.parse(text)
+    commands = _joined([command for command in script.commands if _has_flags(command.words)])
+    defined = [word for words in script.variables.values() for word in words]
+    if not commands and _has_flags(defined):
+        commands = [shell.Command(defined, script.environment)]
+    several = len(commands) > 1
+    return [_reading(text, script, command, titled=several) for command in commands]
+
+
+def _joined(commands: list[shell.Command]) -> list[shell.Command]:
+    """Join lines of flags that stand without a command."""
+    loose = [command for command in commands if command.words[0].text.startswith("-")]
+    if len(loose) < 2:
+        return commands
+    together = shell.Command([word for command in loose for word in command.words], loose[-1].environment)
+    return [*(command for command in commands if command not in loose), together]
+
+
+def _has_flags(words: Sequence[Word]) -> bool:
+    return any(is_flag(word.text) for word in words)
+
+
+def is_flag(word: str) -> bool:
+    """Return whether a word is a flag that is looked at."""
+    name = word.partition("=")[0]
+    return name in FLAGS or (name.startswith("--") and "cuda-graph" in name) or f"--{name[5:]}" in FLAGS
+
+
+def _reading(text: str, script: shell.Script, command: shell.Command, *, titled: bool) -> Reading:
+    line = _line(text, command.words[0].start)
+    reading = Reading(Form.COMMAND_LINE, f"the command of line {line}" if titled else "")
+    reading.settings = list(_settings(text, command.words))
+    for name, word in command.environment.items():
+        span = Span(word.start, word.end)
+        value: object = Unread(word.text) if word.unread else word.text
+        reading.environment[name] = Setting(name, value, name, _line(text, word.start), span)
+    for offset in script.conditional:
+        reading.unread.append(f"line {_line(text, offset)}: runs under a condition; its flags are read as if it ran")
+    for word in command.words:
+        if word.unread and not word.text.startswith(("$SLURM", "${SLURM")):
+            reading.unread.append(f"line {_line(text, word.start)}: `{word.text[:80]}` is not known; flags in it were not read")
+    reading.unread = list(dict.fromkeys(reading.unread))
+    return reading
+
+
+def _settings(text: str, words: Sequence[Word]) -> Iterator[Setting]:
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if not is_flag(word.text):
+            continue
+        spelled, equals, attached = word.text.partition("=")
+        flag, value = _flag(spelled)
+        takes = not equals and flag.kind in ("one", "many")
+        taken = _values(words[at:], flag.kind) if takes else []
+        at += len(taken)
+        if equals:
+            value = [attached] if flag.kind == "many" else attached
+        elif taken:
+            value = _value(taken, flag.kind)
+        last = taken[-1] if taken else word
+        span = Span(word.start, last.end, taken[0].start, last.end) if taken else Span(word.start, word.end)
+        yield Setting(flag.name, value, spelled, _line(text, word.start), span if word.start <= last.end else None)
+
+
+def _value(taken: Sequence[Word], kind: str) -> object:
+    if any(word.unread for word in taken):
+        return Unread(" ".join(word.text for word in taken))
+    return [word.text for word in taken] if kind == "many" else taken[0].text
+
+
+def _flag(spelled: str) -> tuple[Flag, object]:
+    """Return what a flag sets, and the value that it has without one of its own."""
+    if spelled in FLAGS:
+        flag = FLAGS[spelled]
+        return flag, {"on": True, "off": False, "either": True}.get(flag.kind)
+    if f"--{spelled[5:]}" in FLAGS and spelled.startswith("--no-"):
+        return FLAGS[f"--{spelled[5:]}"], False
+    return Flag(spelled.lstrip("-").replace("-", "_"), "one"), None
+
+
+def _values(words: Sequence[Word], kind: str) -> list[Word]:
+    """Return the words that a flag takes: up to the next flag."""
+    taken: list[Word] = []
+    for word in words:
+        if word.text.startswith("--") or (kind == "one" and taken) or (word.unread and word.text.startswith(("$@", "${@"))):
+            break
+        taken.append(word)
+    return taken
+
+
+def from_mapping(flags: Sequence[tuple[str, object, int, Span | None]]) -> list[Setting]:
+    """Return settings for flags that are keys of a mapping, with their line and place: a true value stands for the flag alone."""
+    settings = []
+    for spelled, value, line, span in flags:
+        if not is_flag(spelled):
+            continue
+        flag, alone = _flag(spelled)
+        if flag.kind in ("on", "off", "either"):
+            if value is not None and str(value).lower() in _OFF:
+                continue
+            settings.append(Setting(flag.name, alone, spelled, line, span))
+            continue
+        words = [str(word) for word in value] if isinstance(value, list) else str(value).split()
+        given: object = words if flag.kind == "many" else (words[0] if words else None)
+        settings.append(Setting(flag.name, given, spelled, line, span))
+    return settings
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1

@@ -1,0 +1,162 @@
+"""Read the configurations that a Python file builds, from its syntax: recipes of Megatron-Bridge and `TransformerConfig(...)`.
+
+The file is followed, not executed: assignments, calls of its own functions, conditions on known values, loops over known lists.
+A condition that is not known is taken both ways. Code of other files is not read; what it may set counts as not read.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.config.input.follow import Follower, TooManyStepsError
+from cudagraph_skill.config.input.record import Record
+from cudagraph_skill.config.options import LIVES
+from cudagraph_skill.config.settings import Form, Reading, Setting, Unread
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cudagraph_skill.config.input.record import Given
+
+_MOST_PATHS = 32  # ways through conditions that are not known
+_ABOUT_GRAPHS = frozenset(LIVES) | {"use_te_rng_tracker", "te_rng_tracker"}
+_BRIDGE_KINDS = ("ConfigContainer", "Provider", "ModelConfig")
+_MODEL_FIELDS = ("cuda_graph_impl", "cuda_graph_scope", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph")
+
+
+def readings(text: str, *, bridge: bool) -> list[Reading]:
+    """Return the configurations of a file.
+
+    Args:
+        text: Python source.
+        bridge: Whether a configuration of a kind that the file does not tell is one of Megatron-Bridge.
+
+    Raises:
+        SkillError: The text is no Python, or nested deeper than Python reads.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"line {line}: " if line else ""
+        reason = getattr(error, "msg", None) or str(error) or type(error).__name__
+        raise SkillError(f"skill config: {place}the recipe is no Python that can be read: {reason}") from None
+    found: list[Reading] = []
+    seen: set[int] = set()
+    for root in _roots(tree):
+        for reading in _paths(tree, text, root, seen, bridge=bridge):
+            if reading.settings not in [other.settings for other in found]:
+                found.append(reading)
+    unread = list(_never_reached(tree, seen))
+    if found:
+        found[-1].unread += unread
+    elif unread:
+        found.append(Reading(Form.RECIPE if bridge else Form.KEYWORDS, unread=unread))
+    if len(found) == 1:
+        found[0].title = ""
+    return found
+
+
+def _roots(tree: ast.Module) -> list[ast.FunctionDef | None]:
+    """Return the functions that no other one of the file calls, and None for the code of the module itself."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return [None, *(function for function in functions if function.name not in called)]
+
+
+def _paths(tree: ast.Module, text: str, root: ast.FunctionDef | None, seen: set[int], *, bridge: bool) -> Iterator[Reading]:
+    """Run one function on every path through its unknown conditions."""
+    decisions: list[bool] = []
+    for _ in range(_MOST_PATHS):
+        follower = Follower(tree, text, decisions)
+        try:
+            follower.run(root)
+        except (TooManyStepsError, RecursionError):
+            follower.unread.append("the file builds its configuration in more steps than are followed")
+        seen |= follower.seen
+        yield from _configurations(follower, root, bridge=bridge)
+        decisions = follower.taken
+        while decisions and not decisions[-1]:
+            decisions.pop()
+        if not decisions:
+            return
+        decisions[-1] = False
+    line = root.lineno if root else 1
+    yield Reading(
+        Form.KEYWORDS, unread=[f"line {line}: more than {_MOST_PATHS} ways through its conditions; the others were not read"]
+    )
+
+
+def _configurations(follower: Follower, root: ast.FunctionDef | None, *, bridge: bool) -> Iterator[Reading]:
+    """Yield a reading for each record that is a whole configuration."""
+    inner = {id(child) for record in follower.records for child in record.children()}
+    for record in follower.records:
+        if id(record) in inner:
+            continue
+        container = isinstance(record.fields.get("model"), Record)
+        given = list(_flattened(record, container=container))
+        form = _form(record, given, container=container, bridge=bridge)
+        if form is None:
+            follower.unread += _foreign(record, given)
+            continue
+        title = f"{root.name}()" if root else f"line {given[0][1].line}"
+        reading = Reading(form, title, [Setting(name, *one) for name, one in given], dict(follower.environment))
+        whole = [record, *_below(record)]
+        reading.based_on = list(dict.fromkeys(one.base for one in whole if one.base))
+        reading.changed_by = list(dict.fromkeys(one.changed_by for one in whole if one.changed_by))
+        reading.unread = list(dict.fromkeys(follower.unread))
+        yield reading
+
+
+def _form(record: Record, given: list[tuple[str, Given]], *, container: bool, bridge: bool) -> Form | None:
+    """Return who checks a record; None where it is no configuration of graphs."""
+    of_bridge = container or any(record.kind.endswith(kind) for kind in _BRIDGE_KINDS)
+    configuration = of_bridge or record.kind.endswith("TransformerConfig")
+    about_graphs = any(name.rpartition(".")[2] in _ABOUT_GRAPHS for name, _ in given)
+    if not given or not (configuration or (about_graphs and not record.kind)):
+        return None
+    return Form.RECIPE if of_bridge or (bridge and not configuration) else Form.KEYWORDS
+
+
+def _foreign(record: Record, given: list[tuple[str, Given]]) -> list[str]:
+    """Say that an object of a class that is not known has settings of graphs."""
+    about = next((one for name, one in given if name.rpartition(".")[2] in _ABOUT_GRAPHS), None)
+    return [f"line {about.line}: {record.kind} has settings of graphs; what becomes of them was not read"] if about else []
+
+
+def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator[tuple[str, Given]]:
+    """Yield the fields of a record by the names that constraints use: those of the model without their section."""
+    for name, given in record.given:
+        if isinstance(given.value, list) and any(isinstance(one, (Record, Unread)) for one in given.value):
+            yield prefix + name, given._replace(value=Unread("a list of values that are computed"))
+        elif not isinstance(given.value, Record):
+            yield prefix + name, given
+        elif name in LIVES or not (given.value.given or given.value.fields):
+            yield prefix + name, given._replace(value=Unread(given.value.base or given.value.kind))
+    for name, child in record.fields.items():
+        if isinstance(child, Record):
+            model = container and not prefix and name == "model"
+            yield from _flattened(child, container=False, prefix="" if model else f"{prefix}{name}.")
+
+
+def _below(record: Record) -> Iterator[Record]:
+    """Yield the sections of a record, and theirs."""
+    for child in record.children():
+        yield child
+        yield from _below(child)
+
+
+def _never_reached(tree: ast.Module, seen: set[int]) -> Iterator[str]:
+    """Say which lines name CUDA graphs and were on no path."""
+    for node in ast.walk(tree):
+        name = ""
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.attr
+        elif isinstance(node, ast.keyword):
+            name = node.arg or ""
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value
+        if name in _MODEL_FIELDS and id(node) not in seen:
+            yield f"line {getattr(node, 'lineno', 0)}: {name} is set where the file was not followed: not read"

@@ -1,0 +1,70 @@
+"""What is worth knowing of a configuration that violates nothing: changed defaults, and what no package checks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.setup import UndecidedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cudagraph_skill.config.setup import Setup
+
+
+def notes(setup: Setup) -> Iterator[str]:
+    """Yield one sentence for each."""
+    yield from _repeated(setup)
+    if setup.implementation == "none":
+        return
+    for sentences in (_defaults, _unchecked, _memory):
+        with suppress(UndecidedError):  # nothing is said of what was not read
+            yield from sentences(setup)
+
+
+def _defaults(setup: Setup) -> Iterator[str]:
+    if setup.core >= (0, 18) and setup.whole_iteration and setup.setting("cuda_graph_use_single_mempool") is None:
+        yield (
+            "cuda_graph_use_single_mempool is True by default since megatron-core 0.18 (False before), and since then is about "
+            "graphs of the whole iteration and of the optimizer only"
+        )
+    if setup.form is Form.COMMAND_LINE and not setup.value("use_te_rng_tracker") and setup.value("transformer_impl") != "local":
+        yield "--te-rng-tracker is not set; Megatron-LM switches it on by itself for graphs of transformer_engine layers"
+
+
+def _repeated(setup: Setup) -> Iterator[str]:
+    """Say which settings are given twice with different values: the last one counts."""
+    for name in dict.fromkeys(setting.name for setting in setup.reading.settings):
+        values = [setting for setting in setup.reading.settings if setting.name == name]
+        if any(setting.value != values[-1].value for setting in values):
+            lines = ", ".join(str(setting.line) for setting in values)
+            yield f"{values[-1].written} is set {len(values)} times with different values (lines {lines}); the last one counts"
+
+
+def _unchecked(setup: Setup) -> Iterator[str]:
+    """Say what goes wrong later, because no package looks for it."""
+    if "expandable_segments:True" in setup.variables.get("PYTORCH_ALLOC_CONF", ""):
+        yield (
+            "PYTORCH_ALLOC_CONF has expandable_segments:True; torch 2.9 and later read it, and no package looks into it: set "
+            "NCCL_GRAPH_REGISTER=0 yourself"
+        )
+    if setup.form is Form.RECIPE and setup.whole_iteration and setup.value("ddp.check_for_nan_in_grad"):
+        yield "ddp.check_for_nan_in_grad is on and nothing checks it; its host read fails in the capture of a whole iteration: set it to False"
+    gathers = ("overlap_param_gather_with_optimizer_step", "optimizer.overlap_param_gather_with_optimizer_step")
+    if setup.whole_iteration and any(setup.value(name) for name in (*gathers, f"comm_overlap.{gathers[0]}")):
+        yield (
+            "overlap_param_gather_with_optimizer_step is on: the gather of the step before is outside of the whole-iteration graph, "
+            "and the capture fails when it waits for it; switch it off"
+        )
+    if setup.value("rampup_batch_size"):
+        yield "the batch size is ramped up: graphs hold a fixed number of microbatches; start them after the ramp, or leave the ramp out"
+    exits = ("exit_interval", "exit_duration_in_mins", "train.exit_interval", "train.exit_duration_in_mins")
+    if any(setup.value(name) for name in exits):
+        yield "the run may exit early: graphs hold buffers of NCCL and must be deleted before the process groups are destroyed"
+
+
+def _memory(setup: Setup) -> Iterator[str]:
+    if setup.whole_iteration or setup.number("pipeline_model_parallel_size") > 1:
+        yield "graphs keep their buffers: every pipeline stage holds its own graphs, and a whole iteration holds all activations"
