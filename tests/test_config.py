@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -124,9 +125,24 @@ def configure(cfg, full: bool = False):
         cfg.model.cuda_graph_impl = "local"
     return cfg
 """
-    both = examine(text.format(condition="os.cpu_count() > 8"), ".py", ["megatron-bridge==0.6.0"])
-    assert _ids(both) == {"bridge-local-per-layer"}
+    both = examine(text.format(condition="torch.cuda.device_count() > 8"), ".py", ["megatron-bridge==0.6.0"])
+    assert _ids(both) == set()
+    assert any("under a condition that is not known it violates bridge-local-per-layer" in reason for reason in both.unread)
     assert _ids(examine(text.format(condition="full"), ".py", ["megatron-bridge==0.6.0"])) == set()
+    asked = text.format(condition="os.environ.get('LOCAL')")
+    assert _ids(examine(asked, ".py", ["megatron-bridge==0.6.0"])) == set()
+    assert _ids(examine(asked, ".py", ["megatron-bridge==0.6.0"], {"LOCAL": "1"})) == {"bridge-local-per-layer"}
+
+
+def test_files_of_the_same_tree_that_a_recipe_imports_from_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team/base.py").write_text(
+        "def base_config():\n    cfg = make()\n    cfg.rng.te_rng_tracker = True\n    return cfg\n"
+    )
+    recipe = tmp_path / "team/recipe.py"
+    text = "from team.base import base_config\ndef build():\n    cfg = base_config()\n    cfg.model.cuda_graph_impl = 'local'\n"
+    assert _ids(examine(text, ".py", ["megatron-bridge==0.4.2"])) == {"bridge-rng-tracker"}
+    assert _ids(examine(text, ".py", ["megatron-bridge==0.4.2"], path=recipe)) == set()
 
 
 def test_functions_loops_and_dicts_of_the_file_are_followed() -> None:
@@ -269,3 +285,20 @@ def test_fix_writes_the_file_and_diff_does_not(
 def test_misuse_is_one_sentence(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(("config", *arguments)) == 2
     assert says in capsys.readouterr().err
+
+
+def test_the_mcp_tool_gives_findings_and_the_corrected_text() -> None:
+    from cudagraph_skill_server.app import build
+    from mcp import Client
+
+    async def ask(**arguments: Any) -> Any:
+        async with Client(build()) as client:
+            return await client.call_tool("config", arguments)
+
+    given = {"text": "--enable-cuda-graph --num-experts 8", "versions": ["megatron-core==0.18.2"]}
+    result = asyncio.run(ask(**given))
+    assert result.structured_content["renames"][0]["new"] == "--cuda-graph-impl local"
+    assert "--cuda-graph-impl local" in result.structured_content["corrected"]
+    refused = asyncio.run(ask(text="--bf16", versions=["torch==2.9"]))
+    assert refused.is_error
+    assert "is not a package and its release" in refused.content[0].text

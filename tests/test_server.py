@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 ROOT = Path(__file__).resolve().parent.parent
-READING = {"search", "read", "errors", "explain", "check", "recommend", "scaffold"}
+READING = {"search", "read", "errors", "explain", "check", "config", "recommend", "scaffold"}
 STEP = "def step(x):\n    return x * 2\n"
 
 _built = cache(app.build)  # a server serves many clients; building one takes 25 ms

@@ -38,7 +38,7 @@ from mcp.server.mcpserver.resources import FileResource
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
-from cudagraph_skill_server import capturing, verifying
+from cudagraph_skill_server import capturing, configuring, verifying
 from cudagraph_skill_server.capturing import Spot  # noqa: TC001 - pydantic reads the annotation
 from cudagraph_skill_server.wording import call, in_arguments, literal
 
@@ -53,8 +53,9 @@ CUDA Graphs for PyTorch, offline: torch.cuda.graph, make_graphed_callables, torc
 Megatron. Ask `search` a question, an API name, a flag or an error text; it returns the shortest passages that answer, each with
 its source line. Give `errors` the log of a failed run, or a symptom in words: it names causes and fixes. Call `read` with a
 path or `path#heading` from a result for the whole section. Give `check` source code before you capture it, and after you
-changed it: it names the lines that break, or silently spoil, a capture, without running anything. `explain` knows each id that
-`errors` and `check` give. `recommend` says which workflow fits, `scaffold` writes its program. An empty `results` means
+changed it: it names the lines that break, or silently spoil, a capture, without running anything. Give `config` the flags,
+recipe or YAML of a Megatron run with the user's releases. `explain` knows each id that `errors`, `check` and `config` give.
+`recommend` says which workflow fits, `scaffold` writes its program. An empty `results` means
 that the skill does not know; do not answer from it then."""
 
 _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -478,6 +479,7 @@ def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
         ("Diagnose a log", _READ_ONLY, errors),
         ("Explain an error, a cause or a hazard", _READ_ONLY, explain),
         ("Check source for capture hazards", _READ_ONLY, check),
+        (configuring.TITLE, _READ_ONLY, configuring.config),
         ("Recommend a workflow", _READ_ONLY, recommend),
         (verifying.TITLE, writing, programs.scaffold),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,10 +50,13 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what was found, and the corrections where they were asked for."""
     from cudagraph_skill.config import correct, examine, output
+    from cudagraph_skill.config.reading import arch_of
 
     text, suffix, name = _text(args)
     wanted = [version for one in args.versions or () for version in one.split(",")]
-    check = partial(examine, suffix=suffix, wanted=wanted, variables=_environment(args), arch=_arch(args.arch))
+    arch = arch_of(args.arch) if args.arch else None
+    path = Path(args.file).resolve() if args.file not in (None, "-") else None
+    check = partial(examine, suffix=suffix, wanted=wanted, variables=_environment(args), arch=arch, path=path)
     report = check(text)
     corrected = correct(text, check) if args.diff or args.fix else None
     if args.json:
@@ -74,23 +76,13 @@ def _text(args: argparse.Namespace) -> tuple[str, str, str]:
     Raises:
         SkillError: None or both of a file and flags are given, or the file cannot be read.
     """
-    from cudagraph_skill.config.input.document import LARGEST
+    from cudagraph_skill.config.reading import read_file
 
     if (args.file is None) == (args.flags is None):
         raise SkillError('skill config: name one file, or give flags: skill config --flags "--cuda-graph-impl local"')
     if args.flags is not None:
         return args.flags, ".sh", "--flags"
-    try:
-        with open(sys.stdin.fileno() if args.file == "-" else args.file, "rb", closefd=args.file != "-") as file:
-            data = file.read(4 * LARGEST + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise SkillError(f"skill config: {quoted(args.file)} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SkillError(
-            f"skill config: {quoted(args.file)} is not UTF-8 text; give a script, a recipe, YAML or JSON"
-        ) from None
-    return text, Path(args.file).suffix, args.file
+    return *read_file(args.file), args.file
 
 
 def _environment(args: argparse.Namespace) -> dict[str, str]:
@@ -104,18 +96,6 @@ def _environment(args: argparse.Namespace) -> dict[str, str]:
         if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise SkillError(f"skill config: `--env {quoted(name)}` is no variable with a value: write --env NAME=VALUE")
     return {name: value for name, _, value in given}
-
-
-def _arch(text: str | None) -> int | None:
-    """Read an architecture: sm_90, sm_100a, 9.0 or 90."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(?:(?:sm|compute)_?)?(?:(\d{1,2})\.(\d)|(\d{2,3}))[af]?", text.strip().lower())
-    if not match:
-        raise SkillError(
-            f"skill config: `--arch {quoted(text)}` is no architecture: write sm_90 for Hopper, sm_100 for Blackwell"
-        )
-    return int(match[3] or f"{match[1]}{match[2]}")
 
 
 def _show_or_write(args: argparse.Namespace, name: str, before: str, after: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from cudagraph_skill.config.constraint import Change, Clash
     from cudagraph_skill.config.releases import Releases
@@ -66,7 +68,12 @@ class Report:
 
 
 def examine(
-    text: str, suffix: str, wanted: Sequence[str] = (), variables: Mapping[str, str] | None = None, arch: int | None = None
+    text: str,
+    suffix: str,
+    wanted: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    arch: int | None = None,
+    path: Path | None = None,
 ) -> Report:
     """Check the configurations that a text holds.
 
@@ -76,13 +83,14 @@ def examine(
         wanted: Requirements such as "megatron-core==0.18.2"; without them what is installed counts.
         variables: Environment of the run, over what the text sets.
         arch: Compute capability of the GPU, 90 for sm_90.
+        path: Where the text lies; a recipe is read with the files beside it that it imports from.
 
     Raises:
         SkillError: The text cannot be read, holds no configuration, or a release is not known.
     """
     kind = _BY_SUFFIX.get(suffix.lower()) or _kind(text)
     bridge = any(re.match(r"\s*megatron[-_.]bridge", one, re.IGNORECASE) for one in wanted)
-    readings = _readings(text, kind, bridge=bridge)
+    readings = _readings(text, kind, path, variables or {}, bridge=bridge)
     if not readings:
         raise SkillError(
             "skill config: no setting of Megatron was found: give a command with flags such as --cuda-graph-impl, a recipe that sets "
@@ -96,9 +104,26 @@ def examine(
         report.setups.append(setup)
         _check(setup, report)
         report.unread += [_placed(setup, reason) for reason in reading.unread]
+    _set_apart_conditional(report)
     report.notes = list(dict.fromkeys(report.notes))
     report.unread = list(dict.fromkeys(report.unread))
     return report
+
+
+def _set_apart_conditional(report: Report) -> None:
+    """Keep a violation that is there on every path through a function; say of one on some paths that it depends."""
+    paths = Counter(setup.reading.title for setup in report.setups if setup.reading.conditional)
+    found = Counter((violation.where, violation.id) for violation in report.violations)
+    kept: dict[tuple[str, str, int], Violation] = {}
+    for violation in report.violations:
+        if found[violation.where, violation.id] < paths[violation.where]:
+            place = f"line {violation.line}" + (f" of {violation.where}" if violation.where else "")
+            report.unread.append(
+                f"{place}: under a condition that is not known it violates {violation.id}: {violation.message}"
+            )
+        else:
+            kept.setdefault((violation.where, violation.id, violation.line), violation)
+    report.violations = list(kept.values())
 
 
 def _kind(text: str) -> str:
@@ -118,13 +143,13 @@ def _kind(text: str) -> str:
     return "json"
 
 
-def _readings(text: str, kind: str, *, bridge: bool) -> list[Reading]:
+def _readings(text: str, kind: str, path: Path | None, variables: Mapping[str, str], *, bridge: bool) -> list[Reading]:
     if len(text) > document.LARGEST:
         raise SkillError(
             f"skill config: the text has {len(text)} characters; a configuration of up to {document.LARGEST} is read"
         )
     if kind == "recipe":
-        return recipe.readings(text, bridge=bridge)
+        return recipe.readings(text, variables, bridge=bridge, path=path)
     if kind in ("document", "json"):
         return document.readings(text, bridge=bridge, is_json=kind == "json")
     return command_line.readings(text)

@@ -63,6 +63,7 @@ class Reading:
         environment: Variables that the text sets, with their line.
         based_on: Code that made the configuration and was not read, such as `base_config()`.
         changed_by: Code that got the configuration and was not read: it may have set anything.
+        conditional: Whether it is so on one path only, through conditions that are not known.
         unread: What could not be read, each with its place and reason.
     """
 
@@ -72,6 +73,7 @@ class Reading:
     environment: dict[str, Setting] = field(default_factory=dict)
     based_on: list[str] = field(default_factory=list)
     changed_by: list[str] = field(default_factory=list)
+    conditional: bool = False
     unread: list[str] = field(default_factory=list)
 
     def last(self, name: str) -> Setting | None:

@@ -22,7 +22,7 @@ from cudagraph_skill.corpus.section import Section
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Document", "digest", "documents", "is_cause", "is_entry", "is_hazard", "names", "sections", "slug"]
+__all__ = ["Document", "digest", "documents", "is_cause", "is_constraint", "is_entry", "is_hazard", "names", "sections", "slug"]
 
 _FIELD = re.compile(r"^\s*(asks|errors|tells|source):", re.MULTILINE)
 
@@ -146,6 +146,11 @@ def is_entry(section: Section) -> bool:
 def is_cause(section: Section) -> bool:
     """Return whether a section is a cause: its heading is its slug."""
     return section.path.startswith("references/causes-") and section.level == 3
+
+
+def is_constraint(section: Section) -> bool:
+    """Return whether a section is a constraint of Megatron's settings: its heading is its id."""
+    return section.path == "references/constraints.md" and section.level == 3
 
 
 def is_hazard(section: Section) -> bool:

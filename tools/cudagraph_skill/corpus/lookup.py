@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus.load import is_cause, is_entry, is_hazard, names, slug
+from cudagraph_skill.corpus.load import is_cause, is_constraint, is_entry, is_hazard, names, slug
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def find(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Mis
 
 
 def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] | Missing:
-    """Return the entries, causes and hazards that go by a name: an id, CUDA's number of an error, its enum name. Most have one.
+    """Return what goes by a name: an id, CUDA's number of an error, its enum name. Most have one.
 
     A number or an enum name gives the entry that is named after it first, then others that mention it; a name that a cause
     and a hazard share gives both.
@@ -60,7 +60,8 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
     Raises:
         SkillError: the name is empty.
     """
-    known = [section for section in sections if is_entry(section) or is_cause(section) or is_hazard(section)]
+    kinds = (is_entry, is_cause, is_hazard, is_constraint)
+    known = [section for section in sections if any(is_kind(section) for is_kind in kinds)]
     wanted = _normal(name)
     if not wanted:
         raise SkillError(f"the name is empty: give {_NAMES}")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import ast
 import copy
 import operator
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.config.input.module import Function, Imported, Module
 from cudagraph_skill.config.input.record import Given, Record
 from cudagraph_skill.config.settings import Setting, Span, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _MOST_STEPS = 50_000
 _DEEPEST = 12  # calls of functions of the file
 _LONGEST = 10_000  # elements of a list
 _ENUMS = ("CudaGraphScope", "CudaGraphModule", "InferenceCudaGraphScope")
+_HELPERS = ("set_full_iteration_cuda_graph", "set_cuda_graph_modules", "clear_cuda_graph_modules")
 _METHODS: dict[type, tuple[str, ...]] = {
     dict: ("items", "keys", "values", "get", "pop", "copy", "setdefault"),
     list: ("copy", "index", "count"),
@@ -62,6 +63,7 @@ class Follower:
 
     Attributes:
         decisions: The way to take at each condition that is not known; the first way after they run out.
+        variables: The environment of the run, as the user gave it.
         taken: The ways that were taken.
         records: Every record that was made or was given a field.
         environment: Variables that the code sets in `os.environ`.
@@ -69,12 +71,10 @@ class Follower:
         unread: What was not followed.
     """
 
-    def __init__(self, tree: ast.Module, text: str, decisions: Sequence[bool]) -> None:
-        self.tree = tree
-        self.offsets = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.text = text
-        self.lines = text.split("\n")
-        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    def __init__(self, module: Module, decisions: Sequence[bool], variables: Mapping[str, str]) -> None:
+        self.variables = variables
+        self.main = self.module = module
+        self.calling = 0  # line of the main file that leads into another one
         self.decisions = list(decisions)
         self.taken: list[bool] = []
         self.records: list[Record] = []
@@ -87,11 +87,11 @@ class Follower:
     def run(self, root: ast.FunctionDef | None) -> None:
         """Follow the module, and then a function with its defaults."""
         names: dict[str, object] = {}
-        self._block(self.tree.body, names)
+        self.main.names = names
+        self._block(self.main.tree.body, names)
         if root is None:
             return
-        before = len(self.records)
-        del self.records[:before]
+        self.records.clear()
         with suppress(_ReturnedError):
             self._block(root.body, self._arguments(root, [], {}, names))
 
@@ -128,6 +128,10 @@ class Follower:
                 self._block(node.body, names)
             case ast.Try():
                 self._block([*node.body, *node.orelse, *node.finalbody], names)
+            case ast.FunctionDef():
+                names[node.name] = Function(node, self.module)
+            case ast.ImportFrom():
+                self._import(node, names)
             case ast.ClassDef():
                 self._class(node, names)
             case ast.Delete() | ast.While() | ast.Match():
@@ -135,10 +139,36 @@ class Follower:
             case _:
                 pass
 
+    def _import(self, node: ast.ImportFrom, names: dict[str, object]) -> None:
+        """Bind names to other files, which are read when a value is needed."""
+        for alias in node.names:
+            names[alias.asname or alias.name] = Imported(node, self.module, alias.name)
+
+    def _resolved(self, name: str, names: dict[str, object]) -> object:
+        """Return the value of a name; one of another file is looked up there."""
+        value = names[name]
+        while isinstance(value, Imported):
+            value = self._looked_up(value, name)
+            names[name] = value
+        return value
+
+    def _looked_up(self, imported: Imported, name: str) -> object:
+        module = imported.into.imported(imported.node)
+        if module is None:
+            return Unread(name)
+        if module.names is None:
+            module.names = {}
+            outer, kept = self.module, list(self.records)
+            self.module = module
+            with suppress(_ReturnedError):
+                self._block(module.tree.body, module.names)
+            self.module, self.records = outer, kept
+        return module.names.get(imported.name, Unread(name))
+
     def _skip(self, node: ast.stmt) -> None:
         text = self.source(node)
         if "cuda_graph" in text or "rng_tracker" in text:
-            self.unread.append(f"line {node.lineno}: `{text.splitlines()[0][:80]}` was not followed")
+            self.unread.append(f"line {self._line(node)}: `{text.splitlines()[0][:80]}` was not followed")
 
     def _class(self, node: ast.ClassDef, names: dict[str, object]) -> None:
         """Take the fields that a class gives a default as those of an object of it."""
@@ -164,7 +194,7 @@ class Follower:
 
     def _decided(self, test: ast.expr, names: dict[str, object]) -> bool:
         value = self.value(test, names)
-        if not isinstance(value, Unread):
+        if not _is_unknown(value):
             return bool(value) or isinstance(value, Record)
         way = self.decisions[len(self.taken)] if len(self.taken) < len(self.decisions) else True
         self.taken.append(way)
@@ -194,7 +224,8 @@ class Follower:
         if _dotted(target.value) in ("os.environ", "environ") and isinstance(key, str):
             start, end = self.span(node)
             kept = value if isinstance(value, (str, Unread)) else str(value)
-            self.environment[key] = Setting(key, kept, key, node.lineno, Span(start, end, *self.span(right)))
+            span = Span(start, end, *self.span(right)) if self.module is self.main else None
+            self.environment[key] = Setting(key, kept, key, self._line(node), span)
             return
         owner = self.value(target.value, names)
         if isinstance(owner, dict) and isinstance(key, (str, int)):
@@ -216,7 +247,7 @@ class Follower:
                 self.seen.add(id(node))
                 return node.value
             case ast.Name():
-                return names[node.id] if node.id in names else self._unknown(node)
+                return self._resolved(node.id, names) if node.id in names else self._unknown(node)
             case ast.List() | ast.Tuple() | ast.Set():
                 return self._elements(node.elts, names)
             case ast.Dict():
@@ -249,8 +280,8 @@ class Follower:
                 return self.value(node.body if self._decided(node.test, names) else node.orelse, names)
             case ast.Compare(ops=[op], comparators=[right]):
                 sides = self.value(node.left, names), self.value(right, names)
-                unknown = next((side for side in sides if isinstance(side, Unread)), None)
-                return unknown if unknown is not None else _COMPARISONS[type(op)](*sides)
+                unknown = next((side for side in sides if _is_unknown(side)), None)
+                return self._unknown(node) if unknown is not None else _COMPARISONS[type(op)](*sides)
             case ast.BinOp():
                 return self._arithmetic(type(node.op), self.value(node.left, names), self.value(node.right, names), node)
         return self._unknown(node)
@@ -340,8 +371,11 @@ class Follower:
         last = name.rpartition(".")[2]
         if isinstance(node.func, ast.Attribute) and (done := self._method(node, node.func, names)) is not NotImplemented:
             return done
-        if isinstance(node.func, ast.Name) and node.func.id in self.functions and self.depth < _DEEPEST:
-            return self._inlined(self.functions[node.func.id], node, names)
+        if last in _HELPERS and node.args:
+            return self._helper(node, self.value(node.args[0], names), names)
+        function = self._resolved(name, names) if name in names and not last[:1].isupper() else None
+        if isinstance(function, Function) and self.depth < _DEEPEST:
+            return self._inlined(function, node, names)
         known = {
             "setattr": self._setattr,
             "replace": self._replace,
@@ -362,10 +396,12 @@ class Follower:
     def _method(self, node: ast.Call, func: ast.Attribute, names: dict[str, object]) -> Any:
         """Carry out the methods of lists, dicts and texts, and of `os.environ`."""
         arguments = [self.value(argument, names) for argument in node.args]
+        if _dotted(func.value) in ("os.environ", "environ") and func.attr == "get" and arguments:
+            return self._variable(*arguments)
         if _dotted(func.value) in ("os.environ", "environ") and func.attr == "setdefault" and len(arguments) == 2:
             key, value = arguments
             if isinstance(key, str):
-                self.environment.setdefault(key, Setting(key, value, key, node.lineno))
+                self.environment.setdefault(key, Setting(key, value, key, self._line(node)))
             return value
         owner = self.value(func.value, names) if not isinstance(func.value, ast.Call) else None
         if isinstance(owner, list) and func.attr in ("append", "extend", "remove", "insert"):
@@ -383,6 +419,11 @@ class Follower:
             )
         return NotImplemented
 
+    def _variable(self, name: object, default: object = None) -> object:
+        """Return what the environment has: what the code set, else what the user gave, else nothing."""
+        own = self.environment.get(str(name))
+        return own.value if own else self.variables.get(str(name), default)
+
     def _change(
         self, owner: list[object], func: ast.Attribute, arguments: list[Any], names: dict[str, object], node: ast.Call
     ) -> None:
@@ -390,7 +431,7 @@ class Follower:
         if not any(isinstance(argument, Unread) for argument in arguments):
             getattr(owner, func.attr)(*arguments)
         elif isinstance(func.value, ast.Attribute) and isinstance(record := self.value(func.value.value, names), Record):
-            record.give(func.value.attr, Given(self._unknown(node), self.source(func.value), node.lineno, None))
+            record.give(func.value.attr, Given(self._unknown(node), self.source(func.value), self._line(node), None))
 
     def _keywords(self, node: ast.Call, names: dict[str, object]) -> dict[str, object]:
         result: dict[str, object] = {}
@@ -403,16 +444,20 @@ class Follower:
                 result |= value
         return result
 
-    def _inlined(self, function: ast.FunctionDef, node: ast.Call, names: dict[str, object]) -> Any:
+    def _inlined(self, function: Function, node: ast.Call, names: dict[str, object]) -> Any:
         positional = [self.value(argument, names) for argument in node.args]
-        inner = self._arguments(function, positional, self._keywords(node, names), names)
+        keywords = self._keywords(node, names)
+        outer, line = self.module, self._line(node)
+        self.module, self.calling = function.module, line
         self.depth += 1
         try:
-            self._block(function.body, inner)
+            inner = self._arguments(function.node, positional, keywords, function.module.names or names)
+            self._block(function.node.body, inner)
         except _ReturnedError as returned:
             return returned.value
         finally:
             self.depth -= 1
+            self.module = outer
         return None
 
     def _arguments(
@@ -451,7 +496,7 @@ class Follower:
             owner.give(name, self._given(value, written, statement or node, node.args[2]))
             self._keep(owner)
         elif isinstance(owner, Record):
-            self.unread.append(f"line {node.lineno}: `{self.source(node)[:80]}` sets a field whose name is not known")
+            self.unread.append(f"line {self._line(node)}: `{self.source(node)[:80]}` sets a field whose name is not known")
 
     def _replace(self, node: ast.Call, names: dict[str, object], _: ast.stmt | None) -> Any:
         owner = self.value(node.args[0], names)
@@ -490,10 +535,12 @@ class Follower:
                 record.give(keyword.arg, self._given(value, keyword.arg, keyword, keyword.value))
             elif isinstance(value, dict):
                 for name, one in value.items():
-                    record.give(str(name), Given(one, str(name), node.lineno, None))
+                    record.give(str(name), Given(one, str(name), self._line(node), None))
             else:
                 record.base = record.base or f"`**{self.source(keyword.value)[:60]}`"
-                self.unread.append(f"line {node.lineno}: the arguments in `**{self.source(keyword.value)[:60]}` were not read")
+                self.unread.append(
+                    f"line {self._line(node)}: the arguments in `**{self.source(keyword.value)[:60]}` were not read"
+                )
 
     def _foreign(self, node: ast.Call, names: dict[str, object]) -> Any:
         """Take the result of code that is not read as an object that it may have given any field."""
@@ -503,23 +550,22 @@ class Follower:
         for keyword in node.keywords:
             self.seen.add(id(keyword))
         for value in values:
-            if isinstance(value, Record) and not self._helper(node, value, names):
+            if isinstance(value, Record):
                 value.changed_by = name
         return self._record("", name)
 
-    def _helper(self, node: ast.Call, record: Record, names: dict[str, object]) -> bool:
+    def _helper(self, node: ast.Call, record: object, names: dict[str, object]) -> None:
         """Carry out Bridge's own helpers, which choose the spelling of the installed release."""
+        if not isinstance(record, Record):
+            return
         name = _dotted(node.func).rpartition(".")[2]
-        span = Span(*self.span(node))
-        if name == "set_full_iteration_cuda_graph":
-            record.give("cuda_graph_impl", Given("full_iteration", name, node.lineno, span))
-        elif name in ("set_cuda_graph_modules", "clear_cuda_graph_modules"):
-            value = self.value(node.args[1], names) if len(node.args) > 1 else []
-            record.give("cuda_graph_modules", Given(value, name, node.lineno, span))
-        else:
-            return False
+        value = self.value(node.args[1], names) if len(node.args) > 1 else []
+        span = Span(*self.span(node)) if self.module is self.main else None
+        field = "cuda_graph_impl" if name == "set_full_iteration_cuda_graph" else "cuda_graph_modules"
+        record.give(field, Given("full_iteration" if field == "cuda_graph_impl" else value, name, self._line(node), span))
+        if "cuda_graph_scope" in record.fields:
+            record.give("cuda_graph_scope", Given(None, name, self._line(node), None))
         self._keep(record)
-        return True
 
     # Places
 
@@ -533,25 +579,23 @@ class Follower:
             self.records.append(record)
 
     def _given(self, value: object, written: str, node: ast.AST, right: ast.AST) -> Given:
-        return Given(value, written, getattr(node, "lineno", 0), Span(*self.span(node), *self.span(right)))
+        span = Span(*self.span(node), *self.span(right)) if self.module is self.main else None
+        return Given(value, written, self._line(node), span)
+
+    def _line(self, node: ast.AST) -> int:
+        """Return the line of a node, or of the main file where it leads to it."""
+        return getattr(node, "lineno", 0) if self.module is self.main else self.calling
 
     def _unknown(self, node: ast.AST) -> Unread:
-        return Unread(self.source(node).splitlines()[0][:80] if hasattr(node, "lineno") else "?")
+        return Unread(self.source(node).partition("\n")[0][:80] if hasattr(node, "lineno") else "?")
 
     def source(self, node: ast.AST) -> str:
         """Return the text of a node."""
-        start, end = self.span(node)
-        return self.text[start:end]
+        return self.module.source(node)
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Return the offsets of a node; ast counts columns in bytes."""
-        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-        if not first or not last:
-            return (0, 0)
-        return self._offset(first, node.col_offset), self._offset(last, node.end_col_offset)  # type: ignore[attr-defined]
-
-    def _offset(self, line: int, column: int) -> int:
-        return self.offsets[line - 1] + len(self.lines[line - 1].encode()[:column].decode(errors="ignore"))
+        """Return the offsets of a node in its file."""
+        return self.module.span(node)
 
 
 def _dotted(node: ast.expr) -> str:
@@ -568,3 +612,8 @@ def _loaded(node: ast.expr) -> ast.expr:
     if isinstance(copied, (ast.Name, ast.Attribute, ast.Subscript)):
         copied.ctx = ast.Load()
     return copied
+
+
+def _is_unknown(value: object) -> bool:
+    """Return whether nothing is known of a value: it was not read, or is a field of an object that was not."""
+    return isinstance(value, Unread) or (isinstance(value, Record) and bool(value.base) and not value.given)

@@ -1,7 +1,8 @@
 """Read the configurations that a Python file builds, from its syntax: recipes of Megatron-Bridge and `TransformerConfig(...)`.
 
 The file is followed, not executed: assignments, calls of its own functions, conditions on known values, loops over known lists.
-A condition that is not known is taken both ways. Code of other files is not read; what it may set counts as not read.
+A condition that is not known is taken both ways. Files of the same tree of folders that it imports
+from are followed too; code of others is not read, and what it may set counts as not read.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input.follow import Follower, TooManyStepsError
+from cudagraph_skill.config.input.module import Module
 from cudagraph_skill.config.input.record import Record
 from cudagraph_skill.config.options import LIVES
 from cudagraph_skill.config.settings import Form, Reading, Setting, Unread
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from cudagraph_skill.config.input.record import Given
 
@@ -26,12 +29,14 @@ _BRIDGE_KINDS = ("ConfigContainer", "Provider", "ModelConfig")
 _MODEL_FIELDS = ("cuda_graph_impl", "cuda_graph_scope", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph")
 
 
-def readings(text: str, *, bridge: bool) -> list[Reading]:
+def readings(text: str, variables: Mapping[str, str], *, bridge: bool, path: Path | None = None) -> list[Reading]:
     """Return the configurations of a file.
 
     Args:
         text: Python source.
+        variables: The environment of the run; a variable that it lacks counts as not set.
         bridge: Whether a configuration of a kind that the file does not tell is one of Megatron-Bridge.
+        path: Where the text lies, to read the files beside it that it imports from.
 
     Raises:
         SkillError: The text is no Python, or nested deeper than Python reads.
@@ -46,8 +51,8 @@ def readings(text: str, *, bridge: bool) -> list[Reading]:
     found: list[Reading] = []
     seen: set[int] = set()
     for root in _roots(tree):
-        for reading in _paths(tree, text, root, seen, bridge=bridge):
-            if reading.settings not in [other.settings for other in found]:
+        for reading in _paths(Module(tree, text, path), variables, root, seen, bridge=bridge):
+            if (reading.title, reading.settings) not in [(other.title, other.settings) for other in found]:
                 found.append(reading)
     unread = list(_never_reached(tree, seen))
     if found:
@@ -66,11 +71,13 @@ def _roots(tree: ast.Module) -> list[ast.FunctionDef | None]:
     return [None, *(function for function in functions if function.name not in called)]
 
 
-def _paths(tree: ast.Module, text: str, root: ast.FunctionDef | None, seen: set[int], *, bridge: bool) -> Iterator[Reading]:
+def _paths(
+    main: Module, variables: Mapping[str, str], root: ast.FunctionDef | None, seen: set[int], *, bridge: bool
+) -> Iterator[Reading]:
     """Run one function on every path through its unknown conditions."""
     decisions: list[bool] = []
     for _ in range(_MOST_PATHS):
-        follower = Follower(tree, text, decisions)
+        follower = Follower(Module(main.tree, main.text, main.path), decisions, variables)
         try:
             follower.run(root)
         except (TooManyStepsError, RecursionError):
@@ -84,9 +91,8 @@ def _paths(tree: ast.Module, text: str, root: ast.FunctionDef | None, seen: set[
             return
         decisions[-1] = False
     line = root.lineno if root else 1
-    yield Reading(
-        Form.KEYWORDS, unread=[f"line {line}: more than {_MOST_PATHS} ways through its conditions; the others were not read"]
-    )
+    others = f"line {line}: more than {_MOST_PATHS} ways through its conditions; the others were not read"
+    yield Reading(Form.KEYWORDS, f"{root.name}()" if root else "", conditional=True, unread=[others])
 
 
 def _configurations(follower: Follower, root: ast.FunctionDef | None, *, bridge: bool) -> Iterator[Reading]:
@@ -103,6 +109,7 @@ def _configurations(follower: Follower, root: ast.FunctionDef | None, *, bridge:
             continue
         title = f"{root.name}()" if root else f"line {given[0][1].line}"
         reading = Reading(form, title, [Setting(name, *one) for name, one in given], dict(follower.environment))
+        reading.conditional = bool(follower.taken)
         whole = [record, *_below(record)]
         reading.based_on = list(dict.fromkeys(one.base for one in whole if one.base))
         reading.changed_by = list(dict.fromkeys(one.changed_by for one in whole if one.changed_by))

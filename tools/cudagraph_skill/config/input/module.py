@@ -1,0 +1,97 @@
+"""A Python file that is followed, and the files of the same tree of folders that it imports from."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST_FILES = 80
+_LARGEST = 1_000_000  # bytes
+_HIGHEST = 12  # folders above the file
+
+
+class Module:
+    """The syntax of one file.
+
+    Attributes:
+        names: What its statements bind; None until they are followed.
+    """
+
+    def __init__(self, tree: ast.Module, text: str, path: Path | None = None, files: dict[Path, Module] | None = None) -> None:
+        self.tree = tree
+        self.text = text
+        self.path = path
+        self.files = {} if files is None else files
+        self.names: dict[str, object] | None = None
+        self.lines = text.split("\n")
+        self.offsets = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def imported(self, node: ast.ImportFrom) -> Module | None:
+        """Return the file that an import names, where it lies below a folder above this one."""
+        path = self._found(node)
+        if path is None or path in self.files or len(self.files) >= _MOST_FILES:
+            return self.files.get(path) if path else None
+        parsed = _parsed(path)
+        if parsed is None:
+            return None
+        self.files[path] = Module(*parsed, path, self.files)
+        return self.files[path]
+
+    def _found(self, node: ast.ImportFrom) -> Path | None:
+        if self.path is None:
+            return None
+        parts = (node.module or "").split(".") if node.module else []
+        folders = list(self.path.parents)[:_HIGHEST]
+        folders = folders[node.level - 1 : node.level] if node.level else folders
+        for folder in folders:
+            base = folder.joinpath(*parts)
+            for path in (base.with_suffix(".py"), base / "__init__.py"):
+                if parts and path.is_file():
+                    return path
+        return None
+
+    def source(self, node: ast.AST) -> str:
+        """Return the text of a node."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Return the offsets of a node; ast counts columns in bytes."""
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if not first or not last:
+            return (0, 0)
+        return self._offset(first, node.col_offset), self._offset(last, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def _offset(self, line: int, column: int) -> int:
+        return self.offsets[line - 1] + len(self.lines[line - 1].encode()[:column].decode(errors="ignore"))
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def _parsed(path: Path) -> tuple[ast.Module, str] | None:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        text = path.read_text(encoding="utf-8")
+        return ast.parse(text), text
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+
+
+class Imported(NamedTuple):
+    """A name that an import binds, before its file is read."""
+
+    node: ast.ImportFrom
+    into: Module
+    name: str
+
+
+class Function(NamedTuple):
+    """A function as a value: its syntax and the file that it stands in."""
+
+    node: ast.FunctionDef
+    module: Module
