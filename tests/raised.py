@@ -4,7 +4,9 @@
     python tests/raised.py keep out.json               back here: adds what was seen to tests/evidence/errors.json
 
 Each file has `fails()`, which raises what its entry in references/errors-*.md describes, and `works()`, which does the same
-work right. Both run in processes of their own. A comment `# needs: gpus=2` or `# needs: torch>=2.13` says what a file needs.
+work right. Both run in processes of their own. A comment `# needs: gpus=2` or `# needs: torch>=2.13` says what a file needs;
+`transformer-engine` must be installed, `megatron-core==0.19.2` and `megatron-bridge==0.6.2` are looked for in $MEGATRON (or in
+`megatron` of the temporary folder) as `core-0.19.2` and `bridge`. Programs whose needs are missing are left out.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import os
 import re
 import runpy
 import sys
+import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "errors"
 EVIDENCE = ROOT / "tests" / "evidence" / "errors.json"
+MEGATRON = Path(os.environ.get("MEGATRON") or Path(tempfile.gettempdir()) / "megatron")
 _DEADLINE_SECONDS = 150
 _KEPT = 8000  # characters of an output: all of a chained traceback, not all of a C++ one
 
@@ -41,6 +46,32 @@ def needs(path: Path) -> str:
     return match[1].strip() if match else ""
 
 
+def folders(needs: str) -> list[Path]:
+    """Return the folders that hold the Megatron packages of `needs`."""
+    core = re.search(r"megatron-core==([\d.]+)", needs)
+    return [*([MEGATRON / f"core-{core[1]}"] if core else []), *([MEGATRON / "bridge"] if "megatron-bridge" in needs else [])]
+
+
+def lacks(needs: str) -> str:
+    """Return "needs …" if this machine lacks a GPU, a version or a package of `needs`, else ""."""
+    present = all(folder.is_dir() for folder in folders(needs)) and (_transformer_engine() or "transformer-engine" not in needs)
+    return on_gpu.lacks(needs) if present else f"needs {needs}"
+
+
+def command(needs: str, path: Path, way: str) -> list[str]:
+    """Return the command that runs one function of a program, with the packages of `needs` on its path."""
+    arguments = on_gpu.python(needs, str(Path(__file__).resolve()), "call", str(path), way)
+    found = [*map(str, folders(needs)), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return ["env", f"PYTHONPATH={os.pathsep.join(found)}", *arguments] if folders(needs) else arguments
+
+
+def _transformer_engine() -> str:
+    try:
+        return metadata.version("transformer-engine")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def digest(path: Path) -> str:
     """Return a hash of the program."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
@@ -49,26 +80,32 @@ def digest(path: Path) -> str:
 def _run_all(chosen: list[str]) -> dict[str, Any]:
     known = {name: path for name, path in programs().items() if not chosen or name in chosen}
     rows = {name: {"id": name, "digest": digest(path), "needs": needs(path)} for name, path in known.items()}
-    jobs = [{"id": name, "way": way} for name in rows for way in ("fails", "works") if not on_gpu.lacks(rows[name]["needs"])]
+    jobs = [{"id": name, "way": way} for name in rows for way in ("fails", "works") if not lacks(rows[name]["needs"])]
     several = [job for job in jobs if on_gpu.gpus(rows[job["id"]]["needs"]) > 1]
     alone = [job for job in jobs if job not in several]
 
-    def command(job: dict[str, Any], _: Path) -> list[str]:
-        return on_gpu.python(rows[job["id"]]["needs"], str(Path(__file__).resolve()), "call", str(known[job["id"]]), job["way"])
+    def start(job: dict[str, Any], _: Path) -> list[str]:
+        return command(rows[job["id"]]["needs"], known[job["id"]], job["way"])
 
     for group, at_once in ((alone, 12), (several, 3)):
-        for ended in on_gpu.each(group, command, _DEADLINE_SECONDS, at_once):
+        for ended in on_gpu.each(group, start, _DEADLINE_SECONDS, at_once):
             rows[ended.job["id"]][ended.job["way"]] = {  # type: ignore[assignment]
                 "code": ended.code,
                 "seconds": ended.seconds,
                 "output": _neutral(ended.output),
             }
-    return {**on_gpu.machine("python tests/raised.py run"), "results": list(rows.values())}
+    return {**described(), "results": list(rows.values())}
+
+
+def described() -> dict[str, Any]:
+    """Return what the machine of a run is, with Transformer Engine's version where it is installed."""
+    engine = _transformer_engine()
+    return {**on_gpu.machine("python tests/raised.py run"), **({"transformer_engine": engine} if engine else {})}
 
 
 def _neutral(output: str) -> str:
     """Replace the machine's paths and addresses in an output, and leave out the middle of a long one."""
-    text = output.replace(f"{ROOT}/", "").replace(str(Path(sys.prefix)), "/env")
+    text = output.replace(f"{ROOT}/", "").replace(str(MEGATRON), "/env/megatron").replace(str(Path(sys.prefix)), "/env")
     text = re.sub(r"/tmp/\S*?(?=[/\s\"'])", "/tmp/x", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x0", text)
     return text if len(text) <= _KEPT else f"{text[: _KEPT // 2]}\n...\n{text[-_KEPT // 2 :]}"
