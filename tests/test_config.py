@@ -261,14 +261,17 @@ def test_fix_writes_the_file_and_diff_does_not(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["skill"])
     file = tmp_path / "run.sh"
-    before = "python p.py \\\n  --enable-cuda-graph \\\n  --bf16\n"
+    before = "python p.py \\\n  --enable-cuda-graph \\\n  --cuda-graph-scope full_iteration \\\n  --bf16\n"
     file.write_text(before)
     arguments = ("config", "run.sh", "--for", "megatron-core==0.18.2")
     assert cli.main((*arguments, "--diff")) == 1
-    assert "+  --cuda-graph-impl local" in capsys.readouterr().out.replace("  +", "+")
+    said = capsys.readouterr().out
+    assert "run.sh:2: violates nan-check-in-whole-iteration" in said
+    assert "+  --cuda-graph-impl full_iteration" in said
     assert file.read_text() == before
     cli.main((*arguments, "--fix"))
-    assert "--cuda-graph-impl local" in file.read_text()
+    fixed = "  --cuda-graph-impl full_iteration --no-check-for-nan-in-loss-and-grad \\\n"
+    assert file.read_text() == f"python p.py \\\n{fixed}  --bf16\n"
     assert cli.main(arguments) == 0
 
 

@@ -133,6 +133,8 @@ def _removed(text: str, kind: str, span: Span) -> tuple[int, int, str]:
     line_start = text.rfind("\n", 0, span.start) + 1
     line_end = len(text) if (found := text.find("\n", span.end)) < 0 else found + 1
     before, after = text[line_start : span.start], text[span.end : line_end]
+    if kind == "flags" and not before.strip() and after.strip() == "\\":
+        return (line_start, line_end, "")
     if not before.strip() and re.fullmatch(r"\s*,?\s*(#.*)?\s*", after):
         statement = kind == "recipe" and "," not in after
         if statement and _alone_in_block(text, line_start, line_end):

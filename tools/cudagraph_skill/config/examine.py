@@ -13,6 +13,7 @@ from cudagraph_skill.config import constraints_bridge, constraints_core, constra
 from cudagraph_skill.config.constraint import CONSTRAINTS, fix
 from cudagraph_skill.config.input import command_line, document, recipe
 from cudagraph_skill.config.notes import notes
+from cudagraph_skill.config.options import LIVES
 from cudagraph_skill.config.settings import Form
 from cudagraph_skill.config.setup import Setup, UndecidedError
 from cudagraph_skill.errors import SkillError
@@ -205,7 +206,9 @@ def _about_graphs(setup: Setup) -> bool:
 
 
 def _violation(setup: Setup, name: str, clash: Clash, line: int = 0) -> Violation:
-    lines = [setting.line for name in clash.settings if (setting := setup.setting(name))]
+    written = [setting for name in clash.settings if (setting := setup.setting(name))]
+    about_graphs = [setting for setting in setup.reading.settings if setting.name in LIVES]
+    lines = [setting.line for setting in (*written, *about_graphs)]
     return Violation(
         name, clash.message, fix(setup, clash), line or (lines[0] if lines else 0), setup.reading.title, clash.changes
     )
