@@ -89,17 +89,21 @@ def _unknown_module(setup: Setup, setting: Setting, written: list[str]) -> Clash
         )
     if not unknown:
         return None
-    if setup.form is Form.COMMAND_LINE and all(part in known for part in unknown[0].split(",")):
+    if setup.form is Form.COMMAND_LINE and all(part in known for part in _parts(unknown[0])):
         return Clash(
             f"{setting.written} is `{unknown[0]}`, an invalid value: the command line takes the modules as separate words",
             (setting.name,),
-            (Change(setting.name, [part for name in written for part in name.split(",")]),),
+            (Change(setting.name, [part for name in written for part in _parts(name)]),),
         )
     message = (
         f"{setting.written} names `{unknown[0]}`, an invalid value: megatron-core {dotted(setup.core)} knows {', '.join(known)}"
     )
     left = [name for name in written if name in known]
     return Clash(message, (setting.name,), (Change(setting.name, left),) if left else (), "" if left else "name one of these")
+
+
+def _parts(name: str) -> list[str]:
+    return name.replace(",", " ").split()
 
 
 @constraint("full-scope-with-modules", since=(0, 16))
@@ -244,12 +248,19 @@ def expandable_segments(setup: Setup) -> Clash | None:
         if not command_line and not setup.per_layer:
             return None
         message = f"{seen}, which megatron-core {dotted(setup.core)} refuses with CUDA graphs whatever NCCL_GRAPH_REGISTER is"
-        return Clash(message, ("cuda_graph_impl",), (), "leave expandable_segments:True out of PYTORCH_CUDA_ALLOC_CONF")
+        return Clash(message, ("cuda_graph_impl",), (without_expandable_segments(setup),))
     if not _registers_buffers(setup) or setup.variables.get("NCCL_GRAPH_REGISTER") == "0":
         return None
     which = "graphs of transformer_engine" if setup.implementation == "transformer_engine" else "local graphs below sm_100"
     message = f"{seen} and NCCL_GRAPH_REGISTER is not 0: {which} would read freed memory at replay"
     return Clash(message, ("cuda_graph_impl",), (Change("NCCL_GRAPH_REGISTER", "0", variable=True),))
+
+
+def without_expandable_segments(setup: Setup) -> Change:
+    """Return the change that switches expandable segments off, and keeps the other options of the allocator."""
+    options_now = setup.variables.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    changed = options_now.replace("expandable_segments:True", "expandable_segments:False")
+    return Change("PYTORCH_CUDA_ALLOC_CONF", changed, variable=True)
 
 
 def _registers_buffers(setup: Setup) -> bool:
@@ -343,7 +354,11 @@ def full_recompute(setup: Setup) -> Clash | None:
         f"{setup.spelled('recompute_granularity')} is {setup.recompute}: full recompute is only supported with a full iteration "
         "CUDA graph",
         ("recompute_granularity", "cuda_graph_impl"),
-        (Change("recompute_granularity", "selective"),),
+        (
+            Change("recompute_granularity", "selective"),
+            Change("recompute_method", LEAVE_OUT),
+            Change("recompute_num_layers", LEAVE_OUT),
+        ),
         "or capture the whole iteration",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.constraint import LEAVE_OUT, Change, Clash, constraint
+from cudagraph_skill.config.constraints_core import without_expandable_segments
 from cudagraph_skill.config.settings import Form
 
 if TYPE_CHECKING:
@@ -299,8 +300,7 @@ def registered_buffers_with_expandable_segments(setup: Setup) -> Clash | None:
         f"{setup.spelled('nccl_ub')} is set and PYTORCH_CUDA_ALLOC_CONF has expandable_segments:True, which is not supported with "
         "nccl_ub",
         ("nccl_ub",),
-        (),
-        "leave expandable_segments:True out of PYTORCH_CUDA_ALLOC_CONF",
+        (without_expandable_segments(setup),),
     )
 
 

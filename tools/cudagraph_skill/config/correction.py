@@ -110,15 +110,13 @@ def _key(kind: str, name: str) -> str:
 
 def _setting(text: str, setup: Setup, kind: str, change: Change) -> list[tuple[int, int, str]]:
     setting = setup.setting(change.name)
-    if setting is None and change.value is LEAVE_OUT:
-        return []
     if setting is None:
-        return [_inserted(text, setup, kind, change)]
-    if setting.span is None:
+        return [] if change.value is LEAVE_OUT else [_inserted(text, setup, kind, change)]
+    if setting.span is None or (not setting.span.end and change.value is LEAVE_OUT):
         raise _CannotWriteError(f"{setting.written} of line {setting.line} has no place of its own")
     if change.value is LEAVE_OUT:
         return [_removed(text, kind, setting.span)]
-    if setup.form is Form.COMMAND_LINE and kind == "flags":
+    if setup.form is Form.COMMAND_LINE and kind == "flags" and setting.span.end:
         flag = options.flag_of(change.name, change.value)
         return [(setting.span.start, setting.span.end, flag)] if flag else [_removed(text, kind, setting.span)]
     if setup.form is Form.COMMAND_LINE and isinstance(change.value, bool) and not options.flag_of(change.name, change.value):
@@ -208,6 +206,8 @@ def _target(setup: Setup, anchor: Setting, name: str) -> str:
 
 
 def _value(setup: Setup, kind: str, value: object) -> str:
+    if kind == "flags":
+        return " ".join(map(str, value)) if isinstance(value, list) else str(value)
     if kind == "recipe":
         return repr(value)
     if isinstance(value, list):

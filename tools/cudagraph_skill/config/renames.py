@@ -84,6 +84,8 @@ def _scope_values(setup: Setup) -> Iterator[Rename]:
         since, name, new_value = _OLD_VALUES.get(value, ((9999,), "", None))
         if setup.core < since or (name and not setup.carries_over(value)):
             continue
+        if not name and len(setup.written_modules) > 1:
+            continue  # with other modules it violates a constraint
         if not name:
             message = f"the value full is deprecated since megatron-core {dotted(since)}: leave the list empty to capture whole layers"
             yield Rename(value, "an empty list", message, setting.line, (Change(setting.name, LEAVE_OUT),))
@@ -104,7 +106,8 @@ def _replaced(setup: Setup) -> Iterator[Rename]:
         written = _flag(new) if setup.form is Form.COMMAND_LINE else new
         opposite = " with the opposite sense" if new == "rl_persist_cuda_graphs" else ""
         message = f"megatron-core {dotted(life.until)} replaced {setting.written} by {written}{opposite}, and stops with unrecognized arguments"
-        changes = () if opposite else (Change(setting.name, LEAVE_OUT), Change(new, setting.value))
+        value = not setting.value if opposite else setting.value
+        changes = (Change(setting.name, LEAVE_OUT), Change(new, value))
         yield Rename(setting.written, written, message, setting.line, changes)
 
 
@@ -126,17 +129,33 @@ def _lacking(setup: Setup, setting: Setting, life: options.Life | None) -> Clash
     command_line = setup.form is Form.COMMAND_LINE
     kind = "option" if command_line else "field"
     ends = "the run stops with unrecognized arguments" if command_line else "TransformerConfig has no such argument"
-    new = options.instead(setting.name, setup.core)
+    new = _meant(setup, setting) or options.instead(setting.name, setup.core)
     came = f" (it came with {dotted(life.since)})" if life and setup.core < life.since < (9000,) else ""
     message = f"{setting.written} is no {kind} of megatron-core {dotted(setup.core)}{came}: {ends}"
     if life and life.until <= setup.core:
         message = f"{setting.written} was removed in megatron-core {dotted(life.until)}: {ends}"
     if not new:
         return Clash(message, (setting.name,), (Change(setting.name, LEAVE_OUT),))
+    if new == "enable_cuda_graph or external_cuda_graph" and setting.value in _SWITCHES:
+        change = Change(_SWITCHES[str(setting.value)], True)
+        return Clash(message, (setting.name,), (Change(setting.name, LEAVE_OUT), change))
     written = " or ".join(_flag(part) for part in new.split(" or ")) if command_line else new
     same = new in options.LIVES and (not isinstance(setting.value, list) or setup.core >= (0, 16))
     changes = (Change(setting.name, LEAVE_OUT), Change(new, setting.value)) if same else ()
     return Clash(message, (setting.name,), changes, "" if changes else f"use {written}")
+
+
+_SWITCHES = {"local": "enable_cuda_graph", "transformer_engine": "external_cuda_graph"}
+
+
+def _meant(setup: Setup, setting: Setting) -> str:
+    """Return the option that a name with underscores, or the beginning of a name, stands for: the parser takes neither."""
+    if setup.form is not Form.COMMAND_LINE or setting.name in options.LIVES:
+        return ""
+    name = setting.name.lstrip("-").replace("-", "_")
+    known = [other for other, life in options.LIVES.items() if life.since <= setup.core < life.until and "flag" in life.places]
+    fitting = [other for other in known if other.startswith(name)]
+    return name if name in known else fitting[0] if len(fitting) == 1 else ""
 
 
 def _moves_to_whole_iteration(setup: Setup) -> bool:

@@ -11,16 +11,17 @@ from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cudagraph_skill.config.input.shell import Word
+    from cudagraph_skill.config.input.expand import Word
 
+_PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # commands that only mention flags
 _OFF = ("false", "no", "off", "0", "none", "null")
 
 
 def readings(text: str) -> list[Reading]:
     """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines."""
     script = shell.parse(text)
-    commands = _joined([command for command in script.commands if _has_flags(command.words)])
-    defined = [word for words in script.variables.values() for word in words]
+    commands = _joined([command for command in script.commands if _runs_with_flags(command.words)])
+    defined = [word for variable in script.variables.values.values() for word in variable.words]
     if not commands and _has_flags(defined):
         commands = [shell.Command(defined, script.environment)]
     several = len(commands) > 1
@@ -36,6 +37,10 @@ def _joined(commands: list[shell.Command]) -> list[shell.Command]:
     return [*(command for command in commands if command not in loose), together]
 
 
+def _runs_with_flags(words: Sequence[Word]) -> bool:
+    return words[0].text not in _PRINTING and _has_flags(words)
+
+
 def _has_flags(words: Sequence[Word]) -> bool:
     return any(is_flag(word.text) for word in words)
 
@@ -43,7 +48,8 @@ def _has_flags(words: Sequence[Word]) -> bool:
 def is_flag(word: str) -> bool:
     """Return whether a word is a flag that is looked at."""
     name = word.partition("=")[0]
-    return name in FLAGS or (name.startswith("--") and "cuda-graph" in name) or f"--{name[5:]}" in FLAGS
+    about_graphs = name.startswith("--") and ("cuda-graph" in name or "cuda_graph" in name)
+    return name in FLAGS or about_graphs or f"--{name[5:]}" in FLAGS
 
 
 def _reading(text: str, script: shell.Script, command: shell.Command, *, titled: bool) -> Reading:
@@ -79,9 +85,17 @@ def _settings(text: str, words: Sequence[Word]) -> Iterator[Setting]:
             value = [attached] if flag.kind == "many" else attached
         elif taken:
             value = _value(taken, flag.kind)
-        last = taken[-1] if taken else word
-        span = Span(word.start, last.end, taken[0].start, last.end) if taken else Span(word.start, word.end)
-        yield Setting(flag.name, value, spelled, _line(text, word.start), span if word.start <= last.end else None)
+        yield Setting(flag.name, value, spelled, _line(text, word.start), _span(word, taken))
+
+
+def _span(word: Word, taken: Sequence[Word]) -> Span | None:
+    """Return the place of a flag with its values; of the values alone where they are written elsewhere."""
+    if not taken:
+        return Span(word.start, word.end)
+    first, last = taken[0], taken[-1]
+    if word.end <= first.start <= last.end:
+        return Span(word.start, last.end, first.start, last.end)
+    return Span(0, 0, first.start, last.end) if first.start <= last.end else None
 
 
 def _value(taken: Sequence[Word], kind: str) -> object:
@@ -97,6 +111,8 @@ def _flag(spelled: str) -> tuple[Flag, object]:
         return flag, {"on": True, "off": False, "either": True}.get(flag.kind)
     if f"--{spelled[5:]}" in FLAGS and spelled.startswith("--no-"):
         return FLAGS[f"--{spelled[5:]}"], False
+    if "_" in spelled:
+        return Flag(spelled, FLAGS.get(spelled.replace("_", "-"), Flag("", "one")).kind), None
     return Flag(spelled.lstrip("-").replace("-", "_"), "one"), None
 
 

@@ -1,36 +1,46 @@
-"""Split a shell script into commands with their words expanded, without running anything.
+"""Follow a shell script to the commands that it runs, with their words and their environment, without running anything.
 
-What is followed: quotes, comments, continued lines, variables and arrays with `=` and `+=`, `export`, `${NAME:-default}`.
-What is not: command substitution, arithmetic, parameters such as `$1`, functions, loops over values. Their words are unread.
+What is followed: quotes, comments, continued lines, variables and arrays, `export`, `${NAME:-default}`, functions, loops over
+known words, here-documents, `bash -c` and `eval`, and conditions on known values. A condition that is not known counts as met.
+What is not: command substitution and arithmetic; their words are unread.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(\[[@*]\])?(?::?-([^{}]*))?\})")
+from cudagraph_skill.config.input.expand import ASSIGNMENT, Variable, Variables, Word, assigned, expanded
+from cudagraph_skill.config.input.tokens import Token, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 _EXPORTING = ("export", "declare", "readonly", "local", "typeset", "env")
-_OPENING = ("if", "while", "until", "case", "for")
-_CLOSING = ("fi", "done", "esac")
-_BETWEEN = ("then", "else", "elif", "do", "{", "}", "!", "time")
-_DEEPEST = 20  # variables that name variables
-_MOST_WORDS = 50_000
-
-
-class Word(NamedTuple):
-    """One word after expansion, with the place in the text that it comes from.
-
-    Attributes:
-        unread: Whether a part of it is not known.
-    """
-
-    text: str
-    start: int
-    end: int
-    unread: bool = False
+_KEPT = ("readonly", "local", "typeset")  # of these, only `-x` exports
+_OPENING = {"if": "fi", "while": "done", "until": "done", "for": "done", "case": "esac", "{": "}"}
+_SHELLS = ("bash", "sh", "zsh", "dash")
+_CONTAINERS = ("docker", "podman", "mpirun", "mpiexec", "apptainer", "singularity", "srun", "sbatch", "torchx")
+_DEEPEST = 12  # functions, and scripts in scripts
+_MOST_COMMANDS = 2_000
+_MOST_TURNS = 20  # of a loop
+_COMPARISONS: dict[str, Callable[[str, str], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_NUMERIC: dict[str, Callable[[float, float], bool]] = {
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
+    "-lt": operator.lt,
+    "-le": operator.le,
+}
 
 
 @dataclass
@@ -47,199 +57,430 @@ class Command:
 
 @dataclass
 class Script:
-    """What a script runs, and what it only defines."""
+    """What a script runs, and what it only defines.
+
+    Attributes:
+        conditional: Offsets of conditions that are not known, where flags depend on them.
+    """
 
     commands: list[Command] = field(default_factory=list)
-    variables: dict[str, list[Word]] = field(default_factory=dict)
-    environment: dict[str, Word] = field(default_factory=dict)
-    conditional: list[int] = field(default_factory=list)  # offsets of assignments that run under a condition only
+    variables: Variables = field(default_factory=Variables)
+    functions: dict[str, list[Token]] = field(default_factory=dict)
+    conditional: list[int] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, Word]:
+        """Return the exported variables."""
+        found = {}
+        for name, place in self.variables.exported.items():
+            variable = self.variables.values.get(name)
+            if variable is not None:
+                found[name] = Word(variable.text, place.start, place.end, variable.unread)
+        return found
 
 
 def parse(text: str) -> Script:
     """Return the commands of a script, in order."""
     script = Script()
-    depth = 0
-    for spans in _statements(text):
-        words = [text[start:end] for start, end in spans]
-        while words and words[0] in (*_OPENING, *_CLOSING, *_BETWEEN):
-            depth += (words[0] in _OPENING) - (words[0] in _CLOSING)
-            words = words[1:]
-        if words:
-            _statement(text, spans[-len(words) :], script, conditional=depth > 0)
+    _Runner(text, script).block(tokens(text, 0, len(text)))
     return script
 
 
-def _statement(text: str, spans: list[tuple[int, int]], script: Script, *, conditional: bool) -> None:
-    """Take up one simple command: assignments alone define variables, before a command they are its environment."""
-    exporting = text[slice(*spans[0])] in _EXPORTING
-    spans = spans[1:] if exporting else spans
-    before: dict[str, Word] = {}
-    while spans and (match := _ASSIGNMENT.match(text, *spans[0])):
-        before[match[1]] = _define(text, match, spans[0][1], script)
-        if conditional and "--" in before[match[1]].text:
-            script.conditional.append(match.start())
-        spans = spans[1:]
-    if exporting and all(_is_option_or_name(text[slice(*span)]) for span in spans):
-        script.environment |= before | _exported(text, spans, script)
-    elif spans:
-        words = [word for start, end in spans for word in _expanded(text, start, end, script, 0)]
-        script.commands.append(Command(words[:_MOST_WORDS], script.environment | before))
+class _Runner:
+    """Follow tokens of one text; `depth` counts functions and inner scripts."""
 
+    def __init__(self, text: str, script: Script) -> None:
+        self.text = text
+        self.script = script
+        self.depth = 0
 
-def _define(text: str, match: re.Match[str], end: int, script: Script) -> Word:
-    """Define a variable, or add to it, and return its text."""
-    name, added = match[1], match[2]
-    value = _assigned(text, match.end(), end, script)
-    script.variables[name] = [*(script.variables.get(name, []) if added else []), *value]
-    joined = " ".join(word.text for word in value)
-    return Word(joined, match.start(), end, any(word.unread for word in value))
+    # Structure
 
+    def block(self, block: Sequence[Token]) -> None:
+        """Follow the statements of a block."""
+        at = 0
+        skipped = False  # by `test && …`
+        while at < len(block) and len(self.script.commands) < _MOST_COMMANDS:
+            if block[at].kind != "word" or self._word(block[at]) in ("!", "time", "then", "do", "else"):
+                skipped = skipped and self._word(block[at]) not in ("\n", ";")
+                at += 1
+                continue
+            if self._word(block[at]) in _OPENING:
+                end = self._closing(block, at)
+                if not skipped:
+                    self._compound(block[at:end])
+            else:
+                end = self._simple_end(block, at)
+                if name := self._function(block, at):
+                    end = self._closing(block, self._brace(block, at))
+                    self.script.functions[name] = list(block[self._brace(block, at) + 1 : end - 1])
+                elif not skipped:
+                    self._simple(block[at:end], block)
+            skipped = skipped or self._cut_off(block, at, end)
+            at = end
 
-def _exported(text: str, spans: list[tuple[int, int]], script: Script) -> dict[str, Word]:
-    names = {text[slice(*span)]: span for span in spans}
-    return {
-        name: Word(" ".join(word.text for word in script.variables[name]), *span)
-        for name, span in names.items()
-        if name in script.variables
-    }
+    def _cut_off(self, block: Sequence[Token], at: int, end: int) -> bool:
+        """Return whether `test &&` or `test ||` keeps what follows from running."""
+        following = self._word(block[end]) if end < len(block) else ""
+        if following not in ("&&", "||"):
+            return False
+        met = self._condition(block[at:end])
+        return met is (following == "||")
 
+    def _word(self, token: Token) -> str:
+        return self.text[token.start : token.end] if token.kind != "heredoc" else ""
 
-def _is_option_or_name(word: str) -> bool:
-    return bool(re.fullmatch(r"-\w+|[A-Za-z_]\w*", word))
-
-
-def _statements(text: str) -> list[list[tuple[int, int]]]:
-    """Return the spans of the words of each simple command."""
-    statements: list[list[tuple[int, int]]] = [[]]
-    at, end = 0, len(text)
-    while at < end:
-        char = text[at]
-        if text.startswith("\\\n", at) or text.startswith("\\\r\n", at):
-            at += 3 if text[at + 1] == "\r" else 2
-        elif char in " \t\r":
-            at += 1
-        elif char == "#":
-            at = _line_end(text, at)
-        elif char in "\n;&|":
-            statements.append([])
-            at += 1
-        elif char in "()<>":
-            at += 1
-        else:
-            stop = _word_end(text, at)
-            statements[-1].append((at, stop))
-            at = stop
-    return [statement for statement in statements if statement]
-
-
-def _line_end(text: str, at: int) -> int:
-    found = text.find("\n", at)
-    return len(text) if found < 0 else found
-
-
-def _word_end(text: str, at: int) -> int:
-    """Return the end of the word at an offset; an array after `=` is one word."""
-    start = at
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            if text[at + 1 : at + 2] in ("\n", "\r"):
+    def _simple_end(self, block: Sequence[Token], at: int) -> int:
+        """Return the index behind a simple command; an operator in `[[ ]]` or of a redirection is part of it."""
+        inside = self._word(block[at]) == "[["
+        while at < len(block):
+            word = self._word(block[at])
+            inside = inside and word != "]]"
+            if block[at].kind != "word" and not inside and word not in ("<", ">", ">>", "&>", "<<<"):
                 break
-            at += 2
-        elif char in "'\"":
-            at = _quote_end(text, at)
-        elif text.startswith(("$(", "${"), at):
-            at = _bracket_end(text, at + 1)
-        elif char == "(" and at > start and text[at - 1] == "=":
-            at = _bracket_end(text, at)
-        elif char in " \t\r\n;&|()<>":
-            break
-        else:
             at += 1
-    return max(at, start + 1)
+        return at
 
+    def _closing(self, block: Sequence[Token], at: int) -> int:
+        """Return the index behind the keyword that closes the one at an index."""
+        waiting = []
+        start_of_command = True
+        for index in range(at, len(block)):
+            word = self._word(block[index])
+            if start_of_command and word in _OPENING:
+                waiting.append(_OPENING[word])
+            elif start_of_command and waiting and word == waiting[-1]:
+                waiting.pop()
+                if not waiting:
+                    return index + 1
+            start_of_command = block[index].kind != "word" or word in ("then", "do", "else", "elif", "{", "!", *_OPENING)
+        return len(block)
 
-def _quote_end(text: str, at: int) -> int:
-    quote = text[at]
-    at += 1
-    while at < len(text) and text[at] != quote:
-        at += 2 if text[at] == "\\" and quote == '"' else 1
-    return min(at + 1, len(text))
+    def _function(self, block: Sequence[Token], at: int) -> str:
+        """Return the name of a function that is defined at an index."""
+        words = [self._word(token) for token in block[at : at + 3]]
+        if words[0] == "function" and len(words) > 1 and self._brace(block, at):
+            return words[1]
+        defined = len(words) > 2 and words[1] == "(" and words[2] == ")" and self._brace(block, at)
+        return words[0] if defined else ""
 
+    def _brace(self, block: Sequence[Token], at: int) -> int:
+        """Return the index of the brace that opens the body of a function, or 0."""
+        for index in range(at + 1, min(at + 6, len(block))):
+            if self._word(block[index]) == "{":
+                return index
+        return 0
 
-def _bracket_end(text: str, at: int) -> int:
-    """Return the offset behind the bracket that closes the one at `at`."""
-    opening = text[at]
-    closing = {"(": ")", "{": "}"}[opening]
-    depth = 0
-    while at < len(text):
-        char = text[at]
-        if char in "'\"":
-            at = _quote_end(text, at)
-            continue
-        if char == "#" and opening == "(" and text[at - 1] in " \t\n":
-            at = _line_end(text, at)
-            continue
-        depth += (char == opening) - (char == closing)
-        at += 1
-        if depth == 0:
-            break
-    return at
+    # Compound commands
 
+    def _compound(self, block: Sequence[Token]) -> None:
+        keyword = self._word(block[0])
+        inner = block[1:-1]
+        if keyword == "{":
+            self.block(inner)
+        elif keyword == "if":
+            self._if(block)
+        elif keyword == "case":
+            self._case(inner)
+        elif keyword == "for":
+            self._for(inner)
+        else:
+            condition, body = self._cut(inner, "do")
+            met = self._condition(condition)
+            if met is (keyword == "until"):
+                return
+            self._maybe(condition, body, known=met is not None)
 
-def _assigned(text: str, start: int, end: int, script: Script) -> list[Word]:
-    """Return the words of a value: of an array, or of a text that is split where it is used."""
-    if text[start : start + 1] == "(":
-        inner = [
-            (start + 1 + first, start + 1 + last)
-            for statement in _statements(_blanked(text[start + 1 : end - 1]))
-            for first, last in statement
+    def _if(self, block: Sequence[Token]) -> None:
+        """Follow the first branch whose condition is met, or is not known."""
+        branches = self._branches(block)
+        for condition, body in branches:
+            met = self._condition(condition) if condition else True
+            if met is not False:
+                self._maybe(condition or block[:1], body, known=met is not None)
+                return
+
+    def _branches(self, block: Sequence[Token]) -> list[tuple[Sequence[Token], Sequence[Token]]]:
+        """Return the condition and the body of each branch; that of `else` is empty."""
+        cuts = [0]
+        depth = 0
+        for index, token in enumerate(block):
+            word = self._word(token)
+            begins = index == 0 or block[index - 1].kind == "operator" or self._word(block[index - 1]) in ("then", "else", "do")
+            depth += begins and word in _OPENING
+            if begins and depth == 1 and word in ("elif", "else"):
+                cuts.append(index)
+            depth -= begins and word in _OPENING.values()
+        cuts.append(len(block) - 1)
+        found: list[tuple[Sequence[Token], Sequence[Token]]] = []
+        for first, last in pairwise(cuts):
+            part = block[first + 1 : last]
+            found.append(((), part) if self._word(block[first]) == "else" else self._cut(part, "then"))
+        return found
+
+    def _cut(self, block: Sequence[Token], keyword: str) -> tuple[Sequence[Token], Sequence[Token]]:
+        index = next((index for index, token in enumerate(block) if self._word(token) == keyword), len(block))
+        return block[:index], block[index + 1 :]
+
+    def _maybe(self, condition: Sequence[Token], body: Sequence[Token], *, known: bool) -> None:
+        """Follow a body; remember the condition if it is not known and flags depend on it."""
+        text = self.text[body[0].start : body[-1].end] if body else ""
+        if not known and "--" in text:
+            self.script.conditional.append(condition[0].start)
+        self.block(body)
+
+    def _case(self, inner: Sequence[Token]) -> None:
+        """Follow the branch of the first pattern that fits; where the word is not known, the last one."""
+        subject, branches = self._cut(inner, "in")
+        word = self._expanded(subject[0]) if subject else []
+        known = len(word) == 1 and not word[0].unread
+        bodies = self._case_bodies(branches)
+        for patterns, body in bodies:
+            if known and any(_fits(pattern, word[0].text) for pattern in patterns):
+                self.block(body)
+                return
+        if not known and bodies:
+            self._maybe(subject or inner[:1], bodies[-1][1], known=False)
+
+    def _case_bodies(self, branches: Sequence[Token]) -> list[tuple[list[str], list[Token]]]:
+        found: list[tuple[list[str], list[Token]]] = []
+        patterns: list[str] = []
+        body: list[Token] | None = None
+        for token in branches:
+            word = self._word(token)
+            if body is None and word == ")":
+                body = []
+            elif body is None:
+                patterns += [] if token.kind == "operator" else [word.strip("\"'")]
+            elif word in (";;", ";&", ";;&"):
+                found.append((patterns, body))
+                patterns, body = [], None
+            else:
+                body.append(token)
+        return [*found, (patterns, body)] if body else found
+
+    def _for(self, inner: Sequence[Token]) -> None:
+        head, body = self._cut(inner, "do")
+        if len(head) < 2 or self._word(head[1]) != "in":
+            self._maybe(inner[:1], body, known=False)
+            return
+        name = self._word(head[0])
+        values = [word for token in head[2:] if token.kind == "word" for word in self._expanded(token)]
+        for value in values[:_MOST_TURNS]:
+            self.script.variables.define(name, Variable([value]), added=False)
+            self.block(body)
+
+    # Conditions
+
+    def _condition(self, block: Sequence[Token]) -> bool | None:
+        """Return whether a condition is met, None where it is not known."""
+        block = [token for token in block if self._word(token) not in ("\n", ";")]
+        words = [self._word(token) for token in block]
+        if not words:
+            return None
+        if words[0] == "!":
+            met = self._condition(block[1:])
+            return None if met is None else not met
+        for joint in ("||", "&&"):
+            if joint in words:
+                return self._joined(block, words.index(joint), joint)
+        if words[0] in ("true", ":", "false"):
+            return words[0] != "false"
+        if words[0] == "((" and words[-1] == "))":
+            return self._arithmetic(block[1:-1])
+        closing = {"[": "]", "[[": "]]", "test": ""}.get(words[0])
+        if closing is None or (closing and words[-1] != closing):
+            return None
+        return self._test(block[1:-1] if closing else block[1:])
+
+    def _joined(self, block: Sequence[Token], at: int, joint: str) -> bool | None:
+        opening = self._word(block[0])
+        if opening == "[[" and "]]" not in [self._word(token) for token in block[:at]]:
+            left, right = self._test(block[1:at]), self._condition([block[0], *block[at + 1 :]])
+        else:
+            left, right = self._condition(block[:at]), self._condition(block[at + 1 :])
+        deciding = joint == "||"
+        if left is deciding or right is deciding:
+            return deciding
+        return None if left is None or right is None else not deciding
+
+    def _test(self, block: Sequence[Token]) -> bool | None:
+        """Decide the inside of `[ … ]`."""
+        if block and self._word(block[0]) == "!":
+            met = self._test(block[1:])
+            return None if met is None else not met
+        if len(block) == 2 and self._word(block[0]) in ("-n", "-z"):
+            text = self._known(block[1], unset="")
+            return None if text is None else bool(text) is (self._word(block[0]) == "-n")
+        if len(block) == 1:
+            text = self._known(block[0], unset="")
+            return None if text is None else bool(text)
+        if len(block) != 3:
+            return None
+        return self._compared(self._known(block[0]), self._word(block[1]), self._known(block[2]), block[2])
+
+    def _compared(self, left: str | None, sign: str, right: str | None, pattern: Token) -> bool | None:
+        if left is None or right is None:
+            return None
+        if sign in _COMPARISONS:
+            starred = self._word(pattern)[:1] not in "\"'" and any(char in right for char in "*?[")
+            return _fits(right, left) is (sign != "!=") if starred else _COMPARISONS[sign](left, right)
+        try:
+            return _NUMERIC[sign](float(left), float(right)) if sign in _NUMERIC else None
+        except ValueError:
+            return None
+
+    def _arithmetic(self, block: Sequence[Token]) -> bool | None:
+        """Decide `(( NAME ))` and `(( NAME == 1 ))`."""
+        signs = {"==": "-eq", "!=": "-ne", ">": "-gt", ">=": "-ge", "<": "-lt", "<=": "-le"}
+        parts = [self._number(token) for token in block]
+        if len(parts) == 1 and parts[0] is not None:
+            return parts[0] not in ("0", "")
+        if len(parts) == 3 and parts[0] is not None and self._word(block[1]) in signs:
+            return self._compared(parts[0], signs[self._word(block[1])], parts[2], block[2])
+        return None
+
+    def _number(self, token: Token) -> str | None:
+        word = self._word(token)
+        variable = self.script.variables.values.get(word)
+        return variable.text if variable and not variable.unread else self._known(token)
+
+    def _known(self, token: Token, unset: str | None = None) -> str | None:
+        """Return the text of a word, None where it is not known; `$#` counts no arguments."""
+        if self._word(token) in ("$#", '"$#"', "${#}") and "@" not in self.script.variables.values:
+            return "0"
+        words = self._expanded(token)
+        if any(word.unread for word in words):
+            return None
+        return " ".join(word.text for word in words) if words else unset
+
+    # Simple commands
+
+    def _expanded(self, token: Token) -> list[Word]:
+        return expanded(self.text, token.start, token.end, self.script.variables)
+
+    def _simple(self, block: Sequence[Token], around: Sequence[Token]) -> None:
+        """Take up one simple command: assignments alone define variables, before a command they are its environment."""
+        block, heredocs = self._without_redirections(block, around)
+        exporting = self._word(block[0]) if block and self._word(block[0]) in _EXPORTING else ""
+        spans = block[1:] if exporting else block
+        options = [self._word(token) for token in spans if self._word(token).startswith("-")] if exporting else []
+        before: list[tuple[str, Word, Variable, bool]] = []
+        rest = list(spans)
+        while rest and (match := ASSIGNMENT.match(self.text, rest[0].start, rest[0].end)):
+            before.append(self._assignment(match, rest[0]))
+            rest = rest[1:]
+            while exporting and exporting != "env" and rest and self._plain(rest[0]):
+                rest = rest[1:]
+        if exporting == "env" or (rest and not exporting):
+            environment = self.script.environment | {name: word for name, word, _, _ in before}
+            if rest:
+                self._command(rest, environment, heredocs)
+            return
+        for name, _, variable, added in before:
+            self.script.variables.define(name, variable, added=added)
+        exports = exporting in ("export", "env") or "-x" in options
+        if exporting and exports and exporting not in _KEPT:
+            places = {name: word for name, word, _, _ in before}
+            places |= {self._word(token): Word("", token.start, token.end) for token in spans if self._plain(token)}
+            self.script.variables.exported |= places
+
+    def _plain(self, token: Token) -> bool:
+        return bool(re.fullmatch(r"-\w+|[A-Za-z_]\w*", self._word(token)))
+
+    def _assignment(self, match: re.Match[str], token: Token) -> tuple[str, Word, Variable, bool]:
+        value = assigned(self.text, match.end(), token.end, self.script.variables)
+        return match[1], Word(value.text, token.start, token.end, value.unread), value, bool(match[2])
+
+    def _without_redirections(self, block: Sequence[Token], around: Sequence[Token]) -> tuple[list[Token], list[Token]]:
+        """Return the words of a command, and the here-documents that it reads or writes."""
+        words = [
+            token
+            for before, token in zip((None, *block), block, strict=False)
+            if token.kind == "word" and not (before and self._word(before) in (">", ">>", "&>", "<", "<<<"))
         ]
-        return [word for first, last in inner for word in _expanded(text, first, last, script, 0)]
-    if text[start : start + 1] in ("'", '"') and _quote_end(text, start) == end:
-        return [
-            word
-            for first, last in _blank_separated(text, start + 1, end - 1)
-            for word in _expanded(text, first, last, script, 0)
-        ]
-    return _expanded(text, start, end, script, 0)
+        written = any(self._word(token) in (">", ">>") for token in block)
+        name = self._word(words[0]) if words else ""
+        script = (name in ("cat", "tee") and written) or any(self._word(token) in (*_SHELLS, "sbatch") for token in words)
+        if not script or not block:
+            return words, []
+        return words, [token for token in around if token.kind == "heredoc" and token.start > block[-1].end][:1]
+
+    def _command(self, block: Sequence[Token], environment: dict[str, Word], heredocs: Sequence[Token]) -> None:
+        name = self._word(block[0])
+        if name == "unset":
+            for token in block[1:]:
+                self.script.variables.values.pop(self._word(token), None)
+                self.script.variables.exported.pop(self._word(token), None)
+            return
+        for token in heredocs:
+            self._inner(tokens(self.text, token.start, token.end))
+        words = [word for token in block for word in self._expanded(token)]
+        if name in self.script.functions:
+            self._call(name, words[1:])
+            return
+        environment = environment | _given_to_container(words)
+        inner = _inner_script(words)
+        if len(inner) == 1 and self._is_literal(inner[0]):
+            self._inner(tokens(self.text, inner[0].start + 1, inner[0].end - 1))
+        else:
+            self._add([part for word in inner or words for part in (inner and word.parts) or (word,)], environment)
+
+    def _is_literal(self, word: Word) -> bool:
+        """Return whether a word stands in the text as one quoted script."""
+        return self.text[word.start : word.start + 1] in ("'", '"') and bool(word.parts)
+
+    def _add(self, words: list[Word], environment: dict[str, Word]) -> None:
+        if words:
+            self.script.commands.append(Command(words, environment))
+
+    def _inner(self, block: Sequence[Token]) -> None:
+        if self.depth < _DEEPEST:
+            self.depth += 1
+            self.block(block)
+            self.depth -= 1
+
+    def _call(self, name: str, arguments: list[Word]) -> None:
+        """Follow a function of the script with its arguments."""
+        variables = self.script.variables
+        bound = {"@": Variable(arguments, array=True), "*": Variable(arguments, array=True)}
+        bound |= {str(index): Variable([word]) for index, word in enumerate(arguments[:9], 1)}
+        kept = {key: variables.values.get(key) for key in ("@", "*", *map(str, range(1, 10)))}
+        variables.values.update(bound)
+        self._inner(self.script.functions[name])
+        for key, value in kept.items():
+            variables.values.pop(key, None)
+            if value is not None:
+                variables.values[key] = value
 
 
-def _blanked(text: str) -> str:
-    """Join the lines of an array, keeping every offset."""
-    return re.sub(r"[;&|]", " ", text)
+def _fits(pattern: str, text: str) -> bool:
+    """Return whether a text fits a pattern of `case`."""
+    parts = [{"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern]
+    return bool(re.fullmatch("".join(parts), text))
 
 
-def _blank_separated(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    return [match.span() for match in re.compile(r"[^\s\\]+(?:\\[^\n][^\s\\]*)*").finditer(text, start, end)]
+def _inner_script(words: Sequence[Word]) -> list[Word]:
+    """Return the scripts that a command runs: those of `bash -c` and `eval`."""
+    if words and words[0].text == "eval":
+        return list(words[1:])
+    for index, word in enumerate(words[:-2]):
+        if PurePosixPath(word.text).name in _SHELLS:
+            option = next((at for at in range(index + 1, len(words) - 1) if re.fullmatch(r"-\w*c", words[at].text)), None)
+            return [words[option + 1]] if option else []
+    return []
 
 
-def _expanded(text: str, start: int, end: int, script: Script, depth: int) -> list[Word]:
-    """Return what a word becomes: quotes off, variables replaced by their words at the place where those stand."""
-    raw = text[start:end]
-    bare = raw.strip('"')
-    whole = _VARIABLE.fullmatch(bare)
-    if whole and depth < _DEEPEST:
-        name = whole[1] or whole[2]
-        if name in script.variables:
-            return script.variables[name]
-        if whole[4] is not None:
-            return [Word(part, start, end) for part in whole[4].strip("\"'").split()]
-        return [Word(bare, start, end, unread=True)]
-    if raw[:1] in ("'", '"') and _quote_end(text, start) == end and any(char.isspace() for char in raw):
-        return [Word(text[first:last], first, last) for first, last in _blank_separated(text, start + 1, end - 1)]
-    if "$" not in raw or raw.startswith("'"):
-        return [Word(_unquoted(raw), start, end)]
-    filled = _VARIABLE.sub(lambda match: _text_of(match, script), raw)
-    return [Word(_unquoted(filled), start, end, unread="$" in filled)]
-
-
-def _text_of(match: re.Match[str], script: Script) -> str:
-    words = script.variables.get(match[1] or match[2])
-    if words is not None and not any(word.unread for word in words):
-        return " ".join(word.text for word in words)
-    return match[4] if words is None and match[4] is not None else match[0]
-
-
-def _unquoted(raw: str) -> str:
-    return re.sub(r"\\(.)|['\"]", lambda match: match[1] or "", raw)
+def _given_to_container(words: Sequence[Word]) -> dict[str, Word]:
+    """Return the variables that `docker -e`, `mpirun -x` or `srun --export=ALL,…` set."""
+    if not words or PurePosixPath(words[0].text).name not in _CONTAINERS:
+        return {}
+    found: dict[str, Word] = {}
+    for before, word in pairwise(words):
+        texts = [word.text] if before.text in ("-e", "--env", "-x", "--export") else []
+        texts += [word.text.partition("=")[2]] if word.text.startswith(("--env=", "--export=")) else []
+        for text in [part for given in texts for part in re.split(r",(?=[A-Za-z_]\w*=)", given)]:
+            name, equals, value = text.partition("=")
+            if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
+                found[name] = Word(value, word.start, word.end, word.unread)
+    return found
