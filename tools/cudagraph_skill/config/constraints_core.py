@@ -78,6 +78,9 @@ def graph_module_unknown(setup: Setup) -> Clash | None:
 
 def _unknown_module(setup: Setup, setting: Setting, written: list[str]) -> Clash | None:
     known = options.modules(setup.core)
+    if setup.form is Form.COMMAND_LINE and not setting.value:
+        message = f"{setting.written} is given without a module: the parser expected at least one argument"
+        return Clash(message, (setting.name,), (Change(setting.name, LEAVE_OUT),))
     unknown = [name for name in written if name not in known]
     if setup.core < (0, 16) and len(written) > 1:
         return Clash(

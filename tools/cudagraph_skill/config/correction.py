@@ -78,7 +78,8 @@ def _one_correction(
 def _changed(text: str, setup: Setup, kind: str, changes: Sequence[Change]) -> str:
     edits: list[tuple[int, int, str]] = []
     for change in changes:
-        edits += _environment(text, setup, kind, change) if change.variable else _setting(text, setup, kind, change)
+        notation = setup.reading.notation or kind
+        edits += _environment(text, setup, kind, change) if change.variable else _setting(text, setup, notation, change)
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
@@ -86,16 +87,27 @@ def _changed(text: str, setup: Setup, kind: str, changes: Sequence[Change]) -> s
 
 def _environment(text: str, setup: Setup, kind: str, change: Change) -> list[tuple[int, int, str]]:
     own, beside = (setup.reading.environment.get(name) for name in (change.name, "PYTORCH_CUDA_ALLOC_CONF"))
-    if own and own.span:
-        written = {"flags": f"{change.name}={change.value}"}.get(kind, _line(kind, f'os.environ["{change.name}"]', change))
-        return [(own.span.start, own.span.end, written)]
-    if not beside or not beside.span:
+    span = next((setting.span for setting in (own, beside) if setting and setting.span), None)
+    if span is None:
         raise _CannotWriteError("the text does not set the environment")
-    start = beside.span.start
-    if kind == "flags":
-        return [(start, start, f"{change.name}={change.value} ")]
-    written = _line(kind, f'os.environ["{change.name}"]' if kind == "recipe" else change.name, change)
-    return [(start, start, f"{written}{',' if kind == 'json' else ''}\n{_indent(text, start)}")]
+    written = text[span.start : span.end]
+    if kind == "flags" or re.match(r"[A-Z_]+=", written):  # in a script, also one in a document
+        return [_assigned(text, change, span, written, replaced=own is not None)]
+    line = _line(kind, f'os.environ["{change.name}"]' if kind == "recipe" else change.name, change)
+    if own and own.span:
+        return [(own.span.start, own.span.end, line)]
+    return [(span.start, span.start, f"{line}{',' if kind == 'json' else ''}\n{_indent(text, span.start)}")]
+
+
+def _assigned(text: str, change: Change, span: Span, written: str, *, replaced: bool) -> tuple[int, int, str]:
+    """Write a variable of a script in place of its old value, or before the other one, as `-e` where that has it."""
+    if not re.match(r"[A-Z_]+(=|\Z)", written):
+        raise _CannotWriteError(f"`{written[:60]}` sets it")
+    assignment = f"{change.name}={change.value}"
+    if replaced:
+        return (span.start, span.end, assignment)
+    option = re.search(r"(-e|-x|--env)\s+\Z", text[max(0, span.start - 20) : span.start])
+    return (span.start, span.start, f"{assignment} {option[0] if option else ''}")
 
 
 def _line(kind: str, target: str, change: Change) -> str:
@@ -116,8 +128,9 @@ def _setting(text: str, setup: Setup, kind: str, change: Change) -> list[tuple[i
         raise _CannotWriteError(f"{setting.written} of line {setting.line} has no place of its own")
     if change.value is LEAVE_OUT:
         return [_removed(text, kind, setting.span)]
-    if setup.form is Form.COMMAND_LINE and kind == "flags" and setting.span.end:
+    if setup.form is Form.COMMAND_LINE and kind in ("flags", "arguments") and setting.span.end:
         flag = options.flag_of(change.name, change.value)
+        flag = _elements(text, setting.span.start, flag) if kind == "arguments" else flag
         return [(setting.span.start, setting.span.end, flag)] if flag else [_removed(text, kind, setting.span)]
     if setup.form is Form.COMMAND_LINE and isinstance(change.value, bool) and not options.flag_of(change.name, change.value):
         return [_removed(text, kind, setting.span)]
@@ -131,18 +144,24 @@ def _removed(text: str, kind: str, span: Span) -> tuple[int, int, str]:
     line_start = text.rfind("\n", 0, span.start) + 1
     line_end = len(text) if (found := text.find("\n", span.end)) < 0 else found + 1
     before, after = text[line_start : span.start], text[span.end : line_end]
-    if kind == "flags" and not before.strip() and after.strip() == "\\":
-        return (line_start, line_end, "")
-    if not before.strip() and re.fullmatch(r"\s*,?\s*(#.*)?\s*", after):
+    if _alone_on_line(kind, before, after):
         statement = kind == "recipe" and "," not in after
         if statement and _alone_in_block(text, line_start, line_end):
             return (span.start, span.end, "pass")
         return (line_start, line_end, "")
     if match := re.compile(r"\s*,\s*").match(text, span.end):
         return (span.start, match.end(), "")
-    if kind in ("recipe", "json") and (match := re.search(r"\s*,\s*$", text[: span.start])):
+    if kind in ("recipe", "json", "arguments") and (match := re.search(r"\s*,\s*$", text[: span.start])):
         return (match.start(), span.end, "")
     return (span.start - (text[span.start - 1 : span.start] == " "), span.end, "")
+
+
+def _alone_on_line(kind: str, before: str, after: str) -> bool:
+    if kind == "arguments" and before.strip() == "-":
+        return True
+    if kind == "flags" and after.strip() == "\\":
+        return not before.strip()
+    return not before.strip() and bool(re.fullmatch(r"\s*,?\s*(#.*)?\s*", after))
 
 
 def _alone_in_block(text: str, line_start: int, line_end: int) -> bool:
@@ -161,6 +180,9 @@ def _inserted(text: str, setup: Setup, kind: str, change: Change) -> tuple[int, 
     if kind == "flags":
         quote = text[anchor.span.end - 1 : anchor.span.end] if text[anchor.span.start : anchor.span.start + 1] in "\"'" else ""
         return (at, at, f"{quote and ''} {options.flag_of(change.name, change.value)}")
+    if kind == "arguments":
+        elements = _elements(text, anchor.span.start, options.flag_of(change.name, change.value))
+        return (at, at, f"{_between(text, anchor.span.start)}{elements}")
     if kind == "recipe" and "." not in anchor.written:
         return (at, at, f", {change.name.rpartition('.')[2]}={_value(setup, kind, change.value)}")
     if kind == "recipe":
@@ -173,6 +195,19 @@ def _inserted(text: str, setup: Setup, kind: str, change: Change) -> tuple[int, 
     value = "true" if flags and isinstance(change.value, bool) else _value(setup, kind, change.value)
     comma = "," if kind == "json" else ""
     return (at, at, f"{comma}\n{_indent(text, anchor.span.start)}{_key(kind, key)}: {value}")
+
+
+def _elements(text: str, at: int, words: str) -> str:
+    """Write words as elements of the list that holds the one at an offset."""
+    between = _between(text, at)
+    quote = '"' if between == ", " else ""
+    return between.join(f"{quote}{word}{quote}" for word in words.split())
+
+
+def _between(text: str, at: int) -> str:
+    """Return what separates the elements of a list: a comma, or a new line with a dash."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    return f"\n{before}" if before.strip() == "-" else ", "
 
 
 def _anchor(setup: Setup, name: str) -> Setting:

@@ -65,6 +65,7 @@ class Reading:
         changed_by: Code that got the configuration and was not read: it may have set anything.
         conditional: Whether it is so on one path only, through conditions that are not known.
         unread: What could not be read, each with its place and reason.
+        notation: How a document holds flags: "flags" in a text, "arguments" in a list; empty where they are keys.
     """
 
     form: Form
@@ -75,6 +76,7 @@ class Reading:
     changed_by: list[str] = field(default_factory=list)
     conditional: bool = False
     unread: list[str] = field(default_factory=list)
+    notation: str = ""
 
     def last(self, name: str) -> Setting | None:
         """Return the setting of a name that counts."""

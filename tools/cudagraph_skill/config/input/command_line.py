@@ -17,15 +17,28 @@ _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # 
 _OFF = ("false", "no", "off", "0", "none", "null")
 
 
-def readings(text: str) -> list[Reading]:
-    """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines."""
-    script = shell.parse(text)
+def readings(text: str, start: int = 0, end: int | None = None) -> list[Reading]:
+    """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines.
+
+    Args:
+        text: What holds the script.
+        start: Where in the text the script begins.
+        end: Where it ends; the end of the text without.
+    """
+    script = shell.parse(text, start, len(text) if end is None else end)
     commands = _joined([command for command in script.commands if _runs_with_flags(command.words)])
     defined = [word for variable in script.variables.values.values() for word in variable.words]
     if not commands and _has_flags(defined):
         commands = [shell.Command(defined, script.environment)]
     several = len(commands) > 1
     return [_reading(text, script, command, titled=several) for command in commands]
+
+
+def of_words(text: str, words: Sequence[Word]) -> Reading:
+    """Return the configuration of a list of arguments."""
+    reading = _reading(text, shell.Script(), shell.Command(list(words), {}), titled=False)
+    reading.notation = "arguments"
+    return reading
 
 
 def _joined(commands: list[shell.Command]) -> list[shell.Command]:
@@ -130,18 +143,25 @@ def from_mapping(flags: Sequence[tuple[str, object, int, Span | None]]) -> list[
     """Return settings for flags that are keys of a mapping, with their line and place: a true value stands for the flag alone."""
     settings = []
     for spelled, value, line, span in flags:
-        if not is_flag(spelled):
+        if not is_flag(dashed := f"--{spelled.lstrip('-')}"):
             continue
-        flag, alone = _flag(spelled)
+        flag, alone = _flag(dashed)
         if flag.kind in ("on", "off", "either"):
             if value is not None and str(value).lower() in _OFF:
                 continue
             settings.append(Setting(flag.name, alone, spelled, line, span))
             continue
-        words = [str(word) for word in value] if isinstance(value, list) else str(value).split()
+        words = [str(word) for word in value] if isinstance(value, list) else _split(flag, str(value))
         given: object = words if flag.kind == "many" else (words[0] if words else None)
         settings.append(Setting(flag.name, given, spelled, line, span))
     return settings
+
+
+def _split(flag: Flag, value: str) -> list[str]:
+    """Split a text as the runner of Megatron-LM's functional tests does: brackets off, then at blanks."""
+    if flag.kind == "many" and value.startswith("[") and value.endswith("]"):
+        value = value[1:-1]
+    return value.split()
 
 
 def _line(text: str, offset: int) -> int:

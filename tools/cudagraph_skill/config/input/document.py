@@ -1,4 +1,4 @@
-"""Read configurations from YAML and JSON: `MODEL_ARGS` with flags, sections as Bridge has them, or fields of TransformerConfig.
+"""Read configurations from YAML and JSON: flags under keys or in lists and texts, Bridge's sections, fields of TransformerConfig.
 
 Only plain values are read. A tag that would make an object is refused; so is a document that is larger than a configuration.
 """
@@ -6,9 +6,12 @@ Only plain values are read. A tag that would make an object is refused; so is a 
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.config.input import command_line
+from cudagraph_skill.config.input.expand import Word
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
 from cudagraph_skill.errors import SkillError
 
@@ -25,6 +28,7 @@ _SECTIONS = (
     "model rng ddp optimizer train training comm_overlap rerun_state_machine dataset mixed_precision checkpoint logger dist "
     "scheduler validation tokenizer"
 ).split()
+_FLAG = re.compile(r"(^|\s)--[a-z][\w-]*cuda[-_]graph|(^|\s)--[a-z][\w-]+[ =].*\s--[a-z]", re.DOTALL)
 
 
 class _Entry(NamedTuple):
@@ -36,32 +40,63 @@ class _Entry(NamedTuple):
     span: Span | None
 
 
+@dataclass
+class _Found:
+    """What one document holds.
+
+    Attributes:
+        flags: Mappings with flags as keys, by the identity of their node.
+        arguments: Lists with flags as elements.
+        scripts: Places of texts with flags.
+        fields: Other values, by the element of a list that they are in.
+    """
+
+    flags: dict[int, list[_Entry]] = field(default_factory=dict)
+    arguments: list[list[Word]] = field(default_factory=list)
+    scripts: list[Span] = field(default_factory=list)
+    fields: dict[tuple[str, ...], list[_Entry]] = field(default_factory=dict)
+    environment: dict[str, Setting] = field(default_factory=dict)
+
+
 def readings(text: str, *, bridge: bool, is_json: bool) -> list[Reading]:
-    """Return the configuration of a document.
+    """Return the configurations of a document.
 
     Raises:
         SkillError: It cannot be parsed, is too large, or has a tag that would make an object.
     """
     if is_json:
         _check_json(text)
-    entries = list(_entries(text))
-    flags = [entry for entry in entries if entry.path[-1].startswith("--")]
-    reading = _flags(flags) if flags else _fields(entries, bridge=bridge)
-    for entry in entries:
-        upper = entry.path[-1]
-        if len(entry.path) <= 2 and upper.isupper() and not isinstance(entry.value, list):
-            value = _environment_text(entry.value)
-            reading.environment[upper] = Setting(upper, value, upper, entry.line, entry.span)
-    for setting in reading.settings:
-        if isinstance(setting.value, Unread):
-            reading.unread.append(
-                f"line {setting.line}: {setting.written} is `{setting.value.text}`, which is filled in elsewhere"
-            )
-    return [reading] if reading.settings or reading.unread else []
+    budget = [_MOST_NODES]
+    found: list[Reading] = []
+    for document in _documents(text):
+        walker = _Walker(text, budget, _merged(document, budget))
+        walker.below(document, (), ())
+        found += _configurations(text, walker.found, bridge=bridge)
+    for reading in found:
+        reading.title = f"line {reading.settings[0].line}" if len(found) > 1 and reading.settings else ""
+        for setting in reading.settings:
+            if isinstance(setting.value, Unread):
+                reason = f"line {setting.line}: {setting.written} is `{setting.value.text}`, which is filled in elsewhere"
+                reading.unread.append(reason)
+    return found
 
 
-def _environment_text(value: object) -> str:
-    return ("1" if value else "0") if isinstance(value, bool) else str(value)
+def _configurations(text: str, found: _Found, *, bridge: bool) -> list[Reading]:
+    """Return the configurations of one document, each with its environment."""
+    read = [_flags(entries) for entries in found.flags.values()]
+    read += [command_line.of_words(text, words) for words in found.arguments]
+    for span in found.scripts:
+        read += [replace(one, notation="flags") for one in command_line.readings(text, span.start, span.end)]
+    if not read:
+        read = [_fields(entries, bridge=bridge) for entries in found.fields.values() if _about_graphs(entries)]
+        read = read or [_fields(entries, bridge=bridge) for entries in list(found.fields.values())[:1]]
+    for reading in read:
+        reading.environment = found.environment | reading.environment
+    return [reading for reading in read if reading.settings or reading.unread]
+
+
+def _about_graphs(entries: list[_Entry]) -> bool:
+    return any("cuda_graph" in entry.path[-1] or "cuda-graph" in entry.path[-1] for entry in entries)
 
 
 def _flags(entries: list[_Entry]) -> Reading:
@@ -73,6 +108,8 @@ def _flags(entries: list[_Entry]) -> Reading:
 
 def _fields(entries: list[_Entry], *, bridge: bool) -> Reading:
     """Read sections as those of Bridge's container, else the fields of TransformerConfig, wherever they are nested."""
+    if any(re.match(r"[a-z]+-cuda-graph|cuda-graph-", entry.path[-1]) for entry in entries):
+        return _flags(entries)
     sectioned = any(len(entry.path) > 1 and entry.path[-2] in _SECTIONS for entry in entries)
     reading = Reading(Form.RECIPE if sectioned or bridge else Form.KEYWORDS)
     for entry in entries:
@@ -83,6 +120,9 @@ def _fields(entries: list[_Entry], *, bridge: bool) -> Reading:
     return reading
 
 
+# Parse
+
+
 def _check_json(text: str) -> None:
     try:
         json.loads(text)
@@ -90,14 +130,13 @@ def _check_json(text: str) -> None:
         raise SkillError(f"skill config: the JSON cannot be read: {str(error)[:200] or 'it is nested too deeply'}") from None
 
 
-def _entries(text: str) -> Iterator[_Entry]:
-    """Yield every value of a YAML document that is no mapping, with its path."""
+def _documents(text: str) -> list[yaml.Node]:
     import yaml
 
     if len(text) > LARGEST:
         raise SkillError(f"skill config: the document has {len(text)} characters; a configuration of up to {LARGEST} is read")
     try:
-        documents = list(yaml.compose_all(text, yaml.SafeLoader))
+        return [node for node in yaml.compose_all(text, yaml.SafeLoader) if node is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}: " if mark else ""
@@ -105,64 +144,176 @@ def _entries(text: str) -> Iterator[_Entry]:
         raise SkillError(f"skill config: {place}the document is no YAML that can be read: {reason}") from None
     except RecursionError:
         raise SkillError("skill config: the document is nested too deeply to be read") from None
-    budget = [_MOST_NODES]
-    for node in documents:
-        if node is not None:
-            yield from _below(node, (), budget)
 
 
-def _below(node: yaml.Node, path: tuple[str, ...], budget: list[int]) -> Iterator[_Entry]:
-    """Yield the values below a node."""
+def _merged(document: yaml.Node, budget: list[int]) -> set[int]:
+    """Return the nodes that others take up with `<<`."""
     import yaml
 
-    _spend(node, path, budget)
-    if not isinstance(node, yaml.MappingNode):
-        if path:
-            yield _Entry(path, _plain(node, path, budget), node.start_mark.line + 1, _span(node, node))
-        return
-    for key, value in node.value:
-        name = str(getattr(key, "value", "?"))
-        if isinstance(value, yaml.MappingNode):
-            inner = path if name == "<<" else (*path, name)
-            yield from _below(value, inner, budget)
+    found: set[int] = set()
+    seen: set[int] = set()
+    waiting = [document]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if len(seen) > budget[0]:
+            raise _too_large()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                found |= {id(source) for source in _sources(value)} if getattr(key, "value", "") == "<<" else set()
+                waiting.append(value)
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+    return found
+
+
+def _sources(value: yaml.Node) -> list[yaml.Node]:
+    """Return the mappings that `<<` takes up, the one that counts first."""
+    import yaml
+
+    return list(value.value) if isinstance(value, yaml.SequenceNode) else [value]
+
+
+def _too_large() -> SkillError:
+    return SkillError(
+        f"skill config: the document has more than {_MOST_NODES} values or {_DEEPEST} levels, aliases counted each time"
+    )
+
+
+class _Walker:
+    """Visit the values of one document; `merged` are the mappings that stand for nothing but their `<<`."""
+
+    def __init__(self, text: str, budget: list[int], merged: set[int]) -> None:
+        self.text = text
+        self.budget = budget
+        self.merged = merged
+        self.found = _Found()
+
+    def below(self, node: yaml.Node, path: tuple[str, ...], element: tuple[str, ...]) -> None:
+        """Take up a node and what is below it; `element` is the path of the list element that it is in."""
+        import yaml
+
+        self._spend(node, path)
+        if isinstance(node, yaml.MappingNode):
+            self._mapping(node, path, element)
+        elif isinstance(node, yaml.SequenceNode) and any(isinstance(one, yaml.MappingNode) for one in node.value):
+            for index, one in enumerate(node.value):
+                if isinstance(one, yaml.MappingNode) and not self._variable(one):
+                    self.below(one, path, (*path, str(index)))
+
+    def _mapping(self, node: yaml.MappingNode, path: tuple[str, ...], element: tuple[str, ...]) -> None:
+        import yaml
+
+        name = path[-1] if path else ""
+        used_elsewhere = id(node) in self.merged and not name.startswith("MODEL_ARGS")
+        pairs = self._pairs(node, path)
+        for key, (key_node, value) in pairs.items():
+            inner = (*path, key)
+            if isinstance(value, yaml.MappingNode) or _has_mapping(value):
+                self.below(value, inner, element)
+                continue
+            self._spend(value, inner)
+            entry = _Entry(inner, self._plain(value, inner), key_node.start_mark.line + 1, _span(key_node, value))
+            if not used_elsewhere:
+                self._take(entry, value, id(node), element)
+
+    def _pairs(self, node: yaml.MappingNode, path: tuple[str, ...]) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """Return the entries of a mapping: its own count more than those behind `<<`, the first of these more than the next."""
+        import yaml
+
+        merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        for key, value in node.value:
+            name = str(getattr(key, "value", "?"))
+            if name != "<<":
+                own[name] = (key, value)
+                continue
+            for source in _sources(value):
+                self._spend(source, (*path, "<<"))
+                if isinstance(source, yaml.MappingNode):
+                    merged = self._pairs(source, (*path, "<<")) | merged
+        return merged | own
+
+    def _take(self, entry: _Entry, value: yaml.Node, mapping: int, element: tuple[str, ...]) -> None:
+        """Put an entry where it belongs: flags, arguments, a script, the environment, or fields."""
+        key = entry.path[-1]
+        if key.startswith("--"):
+            given = entry._replace(value="null") if entry.value is None and value.value else entry
+            self.found.flags.setdefault(mapping, []).append(given)
+        elif isinstance(entry.value, list) and any(command_line.is_flag(str(word)) for word in entry.value):
+            self.found.arguments.append(_words(value))
+        elif isinstance(entry.value, str) and _FLAG.search(entry.value):
+            self.found.scripts.append(self._inside(value))
         else:
-            _spend(value, path, budget)
-            yield _Entry((*path, name), _plain(value, (*path, name), budget), key.start_mark.line + 1, _span(key, value))
+            self.found.fields.setdefault(element, []).append(entry)
+        if key.isupper() and not isinstance(entry.value, list) and (len(entry.path) <= 2 or "env" in entry.path[-2].lower()):
+            self._set(key, entry.value, entry.line, entry.span)
+
+    def _set(self, name: str, value: object, line: int, span: Span | None) -> None:
+        text = ("1" if value else "0") if isinstance(value, bool) else str(value)
+        self.found.environment[name] = Setting(name, text, name, line, span)
+
+    def _variable(self, node: yaml.MappingNode) -> bool:
+        """Take up `{name: NAME, value: text}`, as Kubernetes lists the environment."""
+        values = {getattr(key, "value", ""): value for key, value in node.value}
+        if not {"name", "value"} <= set(values) or len(values) > 2:
+            return False
+        name, value = values["name"], values["value"]
+        self._set(str(name.value), value.value, value.start_mark.line + 1, None)
+        return True
+
+    def _inside(self, node: yaml.Node) -> Span:
+        """Return the place of the text of a scalar: without its quotes, or the `|` and `>` of a block."""
+        start, end = node.start_mark.index, node.end_mark.index
+        if self.text[start] in "\"'":
+            return Span(start + 1, end - 1)
+        if self.text[start] in "|>":
+            start = self.text.find("\n", start) + 1 or end
+        return Span(start, end)
+
+    def _spend(self, node: yaml.Node, path: tuple[str, ...]) -> None:
+        """Count a node, so that aliases of aliases end."""
+        self.budget[0] -= 1
+        if self.budget[0] < 0 or len(path) > _DEEPEST:
+            raise _too_large()
+        if not node.tag.startswith(_PLAIN) or node.tag.startswith(f"{_PLAIN}python"):
+            line = node.start_mark.line + 1
+            raise SkillError(
+                f"skill config: line {line}: the tag `{node.tag.replace(_PLAIN, '!!')[:80]}` would make an object when the document "
+                "is loaded; write a plain value"
+            )
+
+    def _plain(self, node: yaml.Node, path: tuple[str, ...]) -> object:
+        """Return a scalar or a list as Python has it."""
+        import yaml
+
+        if isinstance(node, yaml.SequenceNode):
+            for element in node.value:
+                self._spend(element, path)
+            return [self._plain(element, (*path, "-")) for element in node.value]
+        if not isinstance(node, yaml.ScalarNode):
+            return None
+        if "${" in node.value and not _FLAG.search(node.value):
+            return Unread(node.value[:80])
+        kind = node.tag.removeprefix(_PLAIN)
+        if kind not in ("bool", "int", "float", "null"):
+            return node.value.rpartition(".")[2] if re.match(r"(Inference)?CudaGraph\w+\.", node.value) else node.value
+        return yaml.SafeLoader("").construct_object(node)
 
 
-def _spend(node: yaml.Node, path: tuple[str, ...], budget: list[int]) -> None:
-    """Count a node, so that aliases of aliases end."""
-    budget[0] -= 1
-    if budget[0] < 0 or len(path) > _DEEPEST:
-        raise SkillError(
-            f"skill config: the document has more than {_MOST_NODES} values or {_DEEPEST} levels, aliases counted each time"
-        )
-    if not node.tag.startswith(_PLAIN) or node.tag.startswith(f"{_PLAIN}python"):
-        line = node.start_mark.line + 1
-        raise SkillError(
-            f"skill config: line {line}: the tag `{node.tag.replace(_PLAIN, '!!')[:80]}` would make an object when the document is "
-            "loaded; write a plain value"
-        )
-
-
-def _plain(node: yaml.Node, path: tuple[str, ...], budget: list[int]) -> object:
-    """Return a scalar or a list as Python has it."""
+def _has_mapping(node: yaml.Node) -> bool:
     import yaml
 
-    if isinstance(node, yaml.SequenceNode):
-        for element in node.value:
-            _spend(element, path, budget)
-        return [_plain(element, (*path, "-"), budget) for element in node.value if not isinstance(element, yaml.MappingNode)]
-    if not isinstance(node, yaml.ScalarNode):
-        return None
-    if "${" in node.value:
-        return Unread(node.value[:80])
-    kind = node.tag.removeprefix(_PLAIN)
-    if kind not in ("bool", "int", "float", "null"):
-        return node.value.rpartition(".")[2] if node.value.startswith("CudaGraph") else node.value
-    return yaml.SafeLoader("").construct_object(node)
+    return isinstance(node, yaml.SequenceNode) and any(isinstance(one, yaml.MappingNode) for one in node.value)
+
+
+def _words(node: yaml.Node) -> list[Word]:
+    """Return the elements of a list of arguments as words of a command."""
+    words: Iterator[yaml.Node] = (element for element in node.value if isinstance(element.value, str))
+    return [Word(one.value, one.start_mark.index, one.end_mark.index, "${" in one.value) for one in words]
 
 
 def _span(first: yaml.Node, last: yaml.Node) -> Span:
-    start, end = first.start_mark.index, last.end_mark.index
-    return Span(start, end, last.start_mark.index if last is not first else start, end)
+    return Span(first.start_mark.index, last.end_mark.index, last.start_mark.index, last.end_mark.index)

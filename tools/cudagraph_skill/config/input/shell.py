@@ -79,10 +79,10 @@ class Script:
         return found
 
 
-def parse(text: str) -> Script:
-    """Return the commands of a script, in order."""
+def parse(text: str, start: int, end: int) -> Script:
+    """Return the commands of the script between two offsets, in order."""
     script = Script()
-    _Runner(text, script).block(tokens(text, 0, len(text)))
+    _Runner(text, script).block(tokens(text, start, end))
     return script
 
 
