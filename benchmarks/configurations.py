@@ -112,7 +112,17 @@ _SAID = {
     r"enable_cuda_graph'|Hybrid context": "hybrid-context-parallel",
 }
 # Raised when layers or graphs are made, which needs a GPU.
-_RUN_TIME = {"rng-tracker-of-local-layers", "variable-sequence-lengths", "fused-cross-entropy-engine", "expandable-segments"}
+_RUN_TIME = {
+    "rng-tracker-of-local-layers",
+    "variable-sequence-lengths",
+    "fused-cross-entropy-engine",
+    "expandable-segments",
+} | {
+    "expert-overlap-whole-layer",
+    "activation-offload-in-graph-engine",
+    "padded-experts-with-inference-layers",
+    "rl-offload-keeps-graphs",
+}
 _RUN_TIME_BEFORE_0_16 = {"whole-iteration-needs-local", "graph-module-unknown", "old-switches-together"}
 _MODULES = "attn mlp moe moe_router moe_preprocess mamba full full_iteration full_iteration_inference core".split()
 

@@ -152,6 +152,32 @@ def expert_overlap(setup: Setup) -> Clash | None:
     )
 
 
+@constraint("expert-overlap-whole-layer", since=(0, 16))
+def expert_overlap_whole_layer(setup: Setup) -> Clash | None:
+    """The overlapped schedule replays the attention part of a layer alone; a graph of the whole layer has no such part."""
+    name = next(
+        (
+            name
+            for name in ("overlap_moe_expert_parallel_comm", "comm_overlap.overlap_moe_expert_parallel_comm")
+            if setup.value(name)
+        ),
+        "",
+    )
+    if not name or setup.implementation != "transformer_engine" or setup.modules or setup.written_modules not in ([], ["full"]):
+        return None
+    listed = setup.modules_setting.name if setup.modules_setting else _default_list(setup)
+    return Clash(
+        f"{setup.spelled(name)} is set and the graphs of {setup.spelled('cuda_graph_impl')} transformer_engine hold whole layers, as no "
+        f"{setup.spelled(listed)} is named: EP overlap must be disabled when a CUDA graph captures the whole MLP/MoE part",
+        (name, "cuda_graph_impl"),
+        (Change(listed, ["attn", "moe_router"] if setup.experts else ["attn"]),),
+    )
+
+
+def _default_list(setup: Setup) -> str:
+    return "cuda_graph_modules" if setup.core >= (0, 18) else "cuda_graph_scope"
+
+
 @constraint("delayed-wgrad-without-overlap")
 def delayed_wgrad_without_overlap(setup: Setup) -> Clash | None:
     """Weight gradients are delayed so that the communication of experts can overlap them."""
@@ -378,6 +404,31 @@ def activation_offload_warmup(setup: Setup) -> Clash | None:
     )
 
 
+@constraint("activation-offload-in-graph-engine", since=(0, 19))
+def activation_offload_in_graph_engine(setup: Setup) -> Clash | None:
+    """Copies to the host inside of a graph need events that Transformer Engine shares with it since 2.14."""
+    engine = setup.releases.engine
+    if (
+        not setup.offloads
+        or setup.implementation == "none"
+        or "attn" not in setup.modules
+        or engine is None
+        or engine >= (2, 14)
+    ):
+        return None
+    inside = [name for name in setup.words("offload_modules") if name in ("qkv_linear", "core_attn", "attn_proj")]
+    if not inside:
+        return None
+    left = [name for name in setup.words("offload_modules") if name not in inside]
+    return Clash(
+        f"{setup.spelled('offload_modules')} has {', '.join(inside)} and {_list_name(setup)} has attn: offloading modules captured in "
+        f"a CUDA graph requires TE>=2.14.0 (transformer-engine); this is {'.'.join(map(str, engine))}",
+        ("offload_modules", "cuda_graph_modules"),
+        (Change("offload_modules", left),) if left else (Change("fine_grained_activation_offloading", LEAVE_OUT),),
+        "or install transformer-engine 2.14",
+    )
+
+
 @constraint("activation-offload-bound", since=(0, 18))
 def activation_offload_bound(setup: Setup) -> Clash | None:
     """A captured iteration has a fixed number of copies on their way."""
@@ -431,6 +482,19 @@ def experts_unpadded_for_inference(setup: Setup) -> Clash | None:
         "--moe-pad-experts-for-cuda-graph-inference must be set when using CUDA graphs with expert parallelism",
         ("expert_model_parallel_size", "cuda_graph_impl"),
         (Change("moe_pad_experts_for_cuda_graph_inference", True),),
+    )
+
+
+@constraint("padded-experts-with-inference-layers", since=(0, 17), forms=_COMMAND_LINE)
+def padded_experts_with_inference_layers(setup: Setup) -> Clash | None:
+    """Layers that are optimized for inference exchange tokens in equal shapes by themselves."""
+    if not setup.value("moe_pad_experts_for_cuda_graph_inference") or setup.value("transformer_impl") != "inference_optimized":
+        return None
+    return Clash(
+        f"{setup.spelled('moe_pad_experts_for_cuda_graph_inference')} is set and {setup.spelled('transformer_impl')} is "
+        "inference_optimized: moe_pad_experts_for_cuda_graph_inference cannot be True with it",
+        ("moe_pad_experts_for_cuda_graph_inference", "transformer_impl"),
+        (Change("moe_pad_experts_for_cuda_graph_inference", LEAVE_OUT),),
     )
 
 
@@ -506,6 +570,20 @@ def rl_graphs_without_graphs(setup: Setup) -> Clash | None:
         f"{setup.spelled(name)} is set but no CUDA graphs are being built",
         (name,),
         (Change("cuda_graph_impl", "local"),),
+    )
+
+
+@constraint("rl-offload-keeps-graphs", since=(0, 15), until=(0, 16), forms=_COMMAND_LINE)
+def rl_offload_keeps_graphs(setup: Setup) -> Clash | None:
+    """A cache that was copied away comes back at another address, so its graphs are captured again."""
+    name = "rl_offload_kv_cache_during_training"
+    if not setup.value("perform_rl_step") or not setup.value(name) or setup.value("rl_reset_cuda_graphs"):
+        return None
+    return Clash(
+        f"{setup.spelled(name)} is set and --rl-reset-cuda-graphs is not: reset_cuda_graphs must be True when offloading kv cache "
+        "during training",
+        (name, "rl_reset_cuda_graphs"),
+        (Change("rl_reset_cuda_graphs", True),),
     )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.config.setup import Setup
 
+_UNIFIED = "inference_dynamic_batching_unified_memory_level"
+
 
 def notes(setup: Setup) -> Iterator[str]:
     """Yield one sentence for each."""
@@ -57,6 +59,12 @@ def _unchecked(setup: Setup) -> Iterator[str]:
         yield (
             "overlap_param_gather_with_optimizer_step is on: the gather of the step before is outside of the whole-iteration graph, "
             "and the capture fails when it waits for it; switch it off"
+        )
+    moves = setup.value("rl_kv_cache_management_mode") != "persist" and not setup.number(_UNIFIED)
+    if setup.value("perform_rl_step") and setup.value("rl_persist_cuda_graphs") and moves:
+        yield (
+            "--rl-persist-cuda-graphs needs a KV cache that stays at its address: without --rl-kv-cache-management-mode persist or "
+            "unified memory the run stops unless torch_memory_saver is installed"
         )
     if setup.value("rampup_batch_size"):
         yield "the batch size is ramped up: graphs hold a fixed number of microbatches; start them after the ramp, or leave the ramp out"
