@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2_000_000  # characters
 _MOST_NODES = 20_000  # values, with those behind aliases counted each time
+_MOST_MARKS = 3 * _MOST_NODES  # colons and commas
 _DEEPEST = 60
 _PLAIN = "tag:yaml.org,2002:"
 _SECTIONS = (
@@ -127,7 +128,8 @@ def _check_json(text: str) -> None:
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SkillError(f"skill config: the JSON cannot be read: {str(error)[:200] or 'it is nested too deeply'}") from None
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        raise SkillError(f"skill config: the JSON cannot be read: {reason}") from None
 
 
 def _documents(text: str) -> list[yaml.Node]:
@@ -135,6 +137,8 @@ def _documents(text: str) -> list[yaml.Node]:
 
     if len(text) > LARGEST:
         raise SkillError(f"skill config: the document has {len(text)} characters; a configuration of up to {LARGEST} is read")
+    if text.count(":") + text.count(",") > _MOST_MARKS:
+        raise _too_large()
     try:
         return [node for node in yaml.compose_all(text, yaml.SafeLoader) if node is not None]
     except yaml.YAMLError as error:

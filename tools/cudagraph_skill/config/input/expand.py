@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from cudagraph_skill.config.input.tokens import quote_end, tokens
@@ -13,7 +14,8 @@ _NAME = re.compile(r"\$(?:([A-Za-z_]\w*|[0-9@*#])|\{)")
 _BRACED = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=+])(.*))?", re.DOTALL)
 _HERE = re.compile(r"\$\(\s*cat\s*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*\)", re.DOTALL | re.MULTILINE)
 _DEEPEST = 20  # defaults that hold defaults
-_MOST_WORDS = 50_000
+_MOST_WORDS = 20_000
+_LONGEST = 200_000  # characters of one word
 
 
 class Word(NamedTuple):
@@ -71,7 +73,8 @@ def assigned(text: str, start: int, end: int, variables: Variables) -> Variable:
     """Return the value of an assignment: of an array, or a text."""
     if text[start : start + 1] == "(":
         inner = [token for token in tokens(text, start + 1, max(start + 1, end - 1)) if token.kind == "word"]
-        return Variable([word for token in inner for word in expanded(text, token.start, token.end, variables)], array=True)
+        words = (word for token in inner for word in expanded(text, token.start, token.end, variables))
+        return Variable(list(islice(words, _MOST_WORDS)), array=True)
     if match := _HERE.fullmatch(text, start, end):
         return Variable(_split(text, match.start(2), match.end(2), variables))
     if _is_quoted(text, start, end):
@@ -90,7 +93,7 @@ def expanded(text: str, start: int, end: int, variables: Variables) -> list[Word
         return _of_variable(whole, start, end, variables, quoted=quoted)
     parts = tuple(_split(text, start + 1, end - 1, variables)) if quoted and re.search(r"\s", bare) else ()
     filled, known = _filled(bare, variables, 0)
-    return [Word(_unquoted(filled), start, end, not known, parts)]
+    return [Word(_unquoted(filled)[:_LONGEST], start, end, not known, parts)]
 
 
 def _split(text: str, start: int, end: int, variables: Variables) -> list[Word]:

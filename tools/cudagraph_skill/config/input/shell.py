@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input.expand import ASSIGNMENT, Variable, Variables, Word, assigned, expanded
 from cudagraph_skill.config.input.tokens import Token, tokens
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,8 +26,9 @@ _KEPT = ("readonly", "local", "typeset")  # of these, only `-x` exports
 _OPENING = {"if": "fi", "while": "done", "until": "done", "for": "done", "case": "esac", "{": "}"}
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _CONTAINERS = ("docker", "podman", "mpirun", "mpiexec", "apptainer", "singularity", "srun", "sbatch", "torchx")
-_DEEPEST = 12  # functions, and scripts in scripts
-_MOST_COMMANDS = 2_000
+_DEEPEST = 40  # blocks, functions, and scripts in scripts
+_MOST_CALLS = 8  # functions in functions
+_MOST_STEPS = 20_000  # commands, those of a loop counted each time
 _MOST_TURNS = 20  # of a loop
 _COMPARISONS: dict[str, Callable[[str, str], bool]] = {
     "=": operator.eq,
@@ -87,20 +89,41 @@ def parse(text: str, start: int, end: int) -> Script:
 
 
 class _Runner:
-    """Follow tokens of one text; `depth` counts functions and inner scripts."""
+    """Follow tokens of one text; `depth` counts blocks in blocks."""
 
     def __init__(self, text: str, script: Script) -> None:
         self.text = text
         self.script = script
         self.depth = 0
+        self.calls = 0
+        self.steps = 0
 
     # Structure
 
     def block(self, block: Sequence[Token]) -> None:
-        """Follow the statements of a block."""
+        """Follow the statements of a block.
+
+        Raises:
+            SkillError: The script is deeper, or runs longer, than a script that starts a training.
+        """
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise SkillError(
+                f"skill config: the script nests more than {_DEEPEST} blocks and functions; give its last command alone"
+            )
+        self._statements(block)
+        self.depth -= 1
+
+    def _statements(self, block: Sequence[Token]) -> None:
         at = 0
         skipped = False  # by `test && …`
-        while at < len(block) and len(self.script.commands) < _MOST_COMMANDS:
+        while at < len(block):
+            self.steps += 1
+            if self.steps > _MOST_STEPS:
+                raise SkillError(
+                    f"skill config: the script runs more than {_MOST_STEPS} commands, those of loops counted each time; give its last "
+                    "command alone"
+                )
             if block[at].kind != "word" or self._word(block[at]) in ("!", "time", "then", "do", "else"):
                 skipped = skipped and self._word(block[at]) not in ("\n", ";")
                 at += 1
@@ -414,7 +437,7 @@ class _Runner:
                 self.script.variables.exported.pop(self._word(token), None)
             return
         for token in heredocs:
-            self._inner(tokens(self.text, token.start, token.end))
+            self.block(tokens(self.text, token.start, token.end))
         words = [word for token in block for word in self._expanded(token)]
         if name in self.script.functions:
             self._call(name, words[1:])
@@ -422,7 +445,7 @@ class _Runner:
         environment = environment | _given_to_container(words)
         inner = _inner_script(words)
         if len(inner) == 1 and self._is_literal(inner[0]):
-            self._inner(tokens(self.text, inner[0].start + 1, inner[0].end - 1))
+            self.block(tokens(self.text, inner[0].start + 1, inner[0].end - 1))
         else:
             self._add([part for word in inner or words for part in (inner and word.parts) or (word,)], environment)
 
@@ -434,12 +457,6 @@ class _Runner:
         if words:
             self.script.commands.append(Command(words, environment))
 
-    def _inner(self, block: Sequence[Token]) -> None:
-        if self.depth < _DEEPEST:
-            self.depth += 1
-            self.block(block)
-            self.depth -= 1
-
     def _call(self, name: str, arguments: list[Word]) -> None:
         """Follow a function of the script with its arguments."""
         variables = self.script.variables
@@ -447,7 +464,10 @@ class _Runner:
         bound |= {str(index): Variable([word]) for index, word in enumerate(arguments[:9], 1)}
         kept = {key: variables.values.get(key) for key in ("@", "*", *map(str, range(1, 10)))}
         variables.values.update(bound)
-        self._inner(self.script.functions[name])
+        if self.calls < _MOST_CALLS:  # else it calls itself
+            self.calls += 1
+            self.block(self.script.functions[name])
+            self.calls -= 1
         for key, value in kept.items():
             variables.values.pop(key, None)
             if value is not None:
