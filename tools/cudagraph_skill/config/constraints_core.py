@@ -72,6 +72,8 @@ def graph_module_unknown(setup: Setup) -> Clash | None:
     settings = [setting for name in names if (setting := setup.setting(name)) is not None]
     if setup.core < (0, 16) and setup.form is not Form.COMMAND_LINE and setup.implementation != "transformer_engine":
         return None  # nothing looks at the names there
+    if setup.clears_modules:
+        return None
     clashes = (_unknown_module(setup, setting, setup.module_names(setting)) for setting in settings)
     return next((clash for clash in clashes if clash), None)
 
@@ -117,7 +119,7 @@ def full_scope_with_modules(setup: Setup) -> Clash | None:
 def scope_and_modules(setup: Setup) -> Clash | None:
     """The old and the new name of the captured modules exclude one another."""
     scope, modules = setup.setting("cuda_graph_scope"), setup.setting("cuda_graph_modules")
-    if scope is None or modules is None or scope.value is None or modules.value in ([], None, "full"):
+    if setup.clears_modules or scope is None or modules is None or scope.value is None or modules.value in ([], None, "full"):
         return None
     return Clash(
         f"{scope.written} and {modules.written} are both set and cannot be set together: one is the old name of the other",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.config.input.module import Function, Imported, Module
 from cudagraph_skill.config.input.record import Given, Record
-from cudagraph_skill.config.settings import Setting, Span, Unread
+from cudagraph_skill.config.settings import Member, Setting, Span, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -228,9 +228,12 @@ class Follower:
             self.environment[key] = Setting(key, kept, key, self._line(node), span)
             return
         owner = self.value(target.value, names)
+        self.seen.add(id(target.slice))
         if isinstance(owner, dict) and isinstance(key, (str, int)):
             owner[key] = value
-            self.seen.add(id(target.slice))
+        elif isinstance(owner, Record) and isinstance(key, str):
+            owner.give(key, self._given(value, f"{self.source(target.value)}[{key!r}]", node, right))
+            self._keep(owner)
 
     # Values
 
@@ -289,7 +292,7 @@ class Follower:
     def _item(self, node: ast.Subscript, names: dict[str, object]) -> Any:
         owner, key = self.value(node.value, names), self.value(node.slice, names)
         if isinstance(node.value, ast.Name) and node.value.id in _ENUMS:
-            return key
+            return Member(key) if isinstance(key, str) else self._unknown(node)
         return owner[key] if isinstance(owner, (list, dict)) and not isinstance(key, Unread) else self._unknown(node)
 
     def _elements(self, nodes: Sequence[ast.expr], names: dict[str, object]) -> Any:
@@ -313,15 +316,14 @@ class Follower:
 
     def _attribute(self, node: ast.Attribute, names: dict[str, object]) -> Any:
         if isinstance(node.value, (ast.Name, ast.Attribute)) and _dotted(node.value).rpartition(".")[2] in _ENUMS:
-            return node.attr
+            return Member(node.attr)
         owner = self.value(node.value, names)
         if not isinstance(owner, Record):
             return self._unknown(node)
         if node.attr in owner.fields:
             return owner.fields[node.attr]
-        if not owner.base:
-            return self._unknown(node)
         section = self._record("", owner.base)
+        section.default = not owner.base
         owner.fields[node.attr] = section
         owner.opened.add(node.attr)
         self._keep(owner)
@@ -616,4 +618,4 @@ def _loaded(node: ast.expr) -> ast.expr:
 
 def _is_unknown(value: object) -> bool:
     """Return whether nothing is known of a value: it was not read, or is a field of an object that was not."""
-    return isinstance(value, Unread) or (isinstance(value, Record) and bool(value.base) and not value.given)
+    return isinstance(value, Unread) or (isinstance(value, Record) and (value.default or bool(value.base)) and not value.given)

@@ -140,12 +140,21 @@ def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator
             yield prefix + name, given._replace(value=Unread("a list of values that are computed"))
         elif not isinstance(given.value, Record):
             yield prefix + name, given
+            if isinstance(given.value, dict):
+                yield from _entries(given, f"{prefix}{name}.")
         elif name in LIVES or not (given.value.given or given.value.fields):
             yield prefix + name, given._replace(value=Unread(given.value.base or given.value.kind))
     for name, child in record.fields.items():
         if isinstance(child, Record):
             model = container and not prefix and name == "model"
             yield from _flattened(child, container=False, prefix="" if model else f"{prefix}{name}.")
+
+
+def _entries(given: Given, prefix: str) -> Iterator[tuple[str, Given]]:
+    """Yield the entries of a dict as fields of a section."""
+    assert isinstance(given.value, dict)
+    for name, value in given.value.items():
+        yield f"{prefix}{name}", given._replace(value=value, written=f"{given.written}[{name!r}]", span=None)
 
 
 def _below(record: Record) -> Iterator[Record]:

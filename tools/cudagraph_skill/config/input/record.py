@@ -29,11 +29,13 @@ class Record:
         fields: Value of each field.
         given: Every time that a field was given a value, in order.
         opened: Fields that were only read, as sections of an object that is not known.
+        default: Whether it is a field that the text reads and its class fills in, so all that is not given has its default.
     """
 
-    def __init__(self, kind: str = "", base: str = "") -> None:
+    def __init__(self, kind: str = "", base: str = "", *, default: bool = False) -> None:
         self.kind = kind
         self.base = base
+        self.default = default
         self.changed_by = ""
         self.fields: dict[str, object] = {}
         self.given: list[tuple[str, Given]] = []
@@ -51,7 +53,7 @@ class Record:
 
     def copied(self) -> Record:
         """Return a record of its own with the same fields."""
-        record = Record(self.kind, self.base)
+        record = Record(self.kind, self.base, default=self.default)
         record.changed_by = self.changed_by
         record.fields = {name: value.copied() if isinstance(value, Record) else value for name, value in self.fields.items()}
         record.given = list(self.given)
