@@ -31,6 +31,14 @@ class Member(str):
     __slots__ = ()
 
 
+class Fixed(list[object]):
+    """A tuple."""
+
+
+class Outside(Unread):
+    """A name of a package that is not read: its value is not known, but it exists."""
+
+
 class Span(NamedTuple):
     """Offsets into the text: of a whole setting, and of its value (empty where it has none of its own)."""
 
