@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from cudagraph_skill.config.input.record import Record
 
 _MOST_FILES = 80
 _LARGEST = 1_000_000  # bytes
@@ -30,6 +34,13 @@ class Module:
         self.names: dict[str, object] | None = None
         self.lines = text.split("\n")
         self.offsets = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """Names that the file calls or derives classes from."""
+        calls = {node.func.id for node in ast.walk(self.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        classes = (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+        return frozenset(calls | {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)})
 
     def imported(self, node: ast.ImportFrom) -> Module | None:
         """Return the file that an import names, where it lies below a folder above this one."""
@@ -91,7 +102,24 @@ class Imported(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function as a value: its syntax and the file that it stands in."""
+    """A function as a value.
+
+    Attributes:
+        module: The file that it stands in.
+        names: What is bound where it is defined.
+        positional: Arguments that `functools.partial` gives it, or the object that it is a method of.
+        keywords: Keyword arguments that `functools.partial` gives it.
+    """
 
     node: ast.FunctionDef
     module: Module
+    names: dict[str, object]
+    positional: tuple[object, ...] = ()
+    keywords: Mapping[str, object] = MappingProxyType({})
+
+
+class Class(NamedTuple):
+    """A class of the file as a value: an object of it with its defaults, and its methods."""
+
+    record: Record
+    methods: Mapping[str, Function]
