@@ -185,7 +185,8 @@ def delayed_wgrad_without_overlap(setup: Setup) -> Clash | None:
     return Clash(
         f"{setup.spelled(setup.delays_wgrad)} is set: overlap_moe_expert_parallel_comm must be enabled when enabling it",
         (setup.delays_wgrad,),
-        (Change(setup.overlap_setting("overlap_moe_expert_parallel_comm"), True),),
+        (Change(setup.delays_wgrad, LEAVE_OUT),),
+        "or overlap the communication of experts, with expert parallelism",
     )
 
 

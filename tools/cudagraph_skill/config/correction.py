@@ -183,8 +183,8 @@ def _inserted(text: str, setup: Setup, kind: str, change: Change) -> tuple[int, 
     if kind == "arguments":
         elements = _elements(text, anchor.span.start, options.flag_of(change.name, change.value))
         return (at, at, f"{_between(text, anchor.span.start)}{elements}")
-    if kind == "recipe" and "." not in anchor.written:
-        return (at, at, f", {change.name.rpartition('.')[2]}={_value(setup, kind, change.value)}")
+    if kind == "recipe" and (beside := _python_entry(text, anchor, change, _value(setup, kind, change.value))):
+        return (at, at, beside)
     if kind == "recipe":
         target = _target(setup, anchor, change.name)
         return (at, at, f"\n{_indent(text, anchor.span.start)}{target} = {_value(setup, kind, change.value)}")
@@ -195,6 +195,17 @@ def _inserted(text: str, setup: Setup, kind: str, change: Change) -> tuple[int, 
     value = "true" if flags and isinstance(change.value, bool) else _value(setup, kind, change.value)
     comma = "," if kind == "json" else ""
     return (at, at, f"{comma}\n{_indent(text, anchor.span.start)}{_key(kind, key)}: {value}")
+
+
+def _python_entry(text: str, anchor: Setting, change: Change, value: str) -> str:
+    """Write a setting as the one beside it: as an argument, an entry of a dict, or an assignment to one; else nothing."""
+    assert anchor.span is not None
+    name = change.name.rpartition(".")[2]
+    if match := re.fullmatch(r"(\w+)\[.*\]", anchor.written):
+        return f"\n{_indent(text, anchor.span.start)}{match[1]}[{json.dumps(name)}] = {value}"
+    if "." in anchor.written:
+        return ""
+    return f", {json.dumps(name)}: {value}" if text[anchor.span.start] in "\"'" else f", {name}={value}"
 
 
 def _elements(text: str, at: int, words: str) -> str:

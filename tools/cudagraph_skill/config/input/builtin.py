@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.config.input.record import Record
-from cudagraph_skill.config.settings import Unread
+from cudagraph_skill.config.settings import Fixed, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sorted": sorted,
     "str": str,
     "sum": sum,
-    "tuple": _listed,
+    "tuple": lambda values=(): Fixed(_listed(values)),
     "zip": lambda *values: _listed(zip(*values, strict=False)),
 }
 _OF_RECORDS = frozenset("enumerate list reversed tuple zip".split())  # these hand on what is in a list

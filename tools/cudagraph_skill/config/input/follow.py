@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.config.input.builtin import computed, is_quiet
 from cudagraph_skill.config.input.module import Class, Function, Imported, Module
-from cudagraph_skill.config.input.record import Given, Record
+from cudagraph_skill.config.input.record import Entries, Given, Record
 from cudagraph_skill.config.options import LIVES
 from cudagraph_skill.config.settings import Fixed, Member, Outside, Setting, Span, Unread
 
@@ -147,7 +147,7 @@ class Follower:
             case ast.ClassDef():
                 self._class(node, names)
             case ast.Delete():
-                self._skip(node, names)
+                self._delete(node, names)
             case _:
                 self._compound(node, names)
 
@@ -171,6 +171,16 @@ class Follower:
             case ast.Try():
                 handled = node.handlers[0].body if node.handlers and self._fails(node.body) else [*node.body, *node.orelse]
                 self._block([*handled, *node.finalbody], names)
+
+    def _delete(self, node: ast.Delete, names: dict[str, object]) -> None:
+        """Take entries out of a dict."""
+        for target in node.targets:
+            owner = self.value(target.value, names) if isinstance(target, ast.Subscript) else None
+            key = self.value(target.slice, names) if isinstance(target, ast.Subscript) else None
+            if isinstance(owner, dict) and isinstance(key, str):
+                owner.pop(key, None)
+            else:
+                self._skip(node, names)
 
     def _fails(self, body: Sequence[ast.stmt]) -> bool:
         """Return whether a block imports what the releases in use do not have."""
@@ -334,6 +344,8 @@ class Follower:
         self.seen.add(id(target.slice))
         if isinstance(owner, dict) and isinstance(key, (str, int)):
             owner[key] = value
+            if isinstance(owner, Entries) and isinstance(target.slice, ast.Constant):
+                owner.places[key] = self._given(value, f"{self.source(target.value)}[{key!r}]", node, right)
         elif isinstance(owner, Record) and isinstance(key, str):
             owner.give(key, self._given(value, f"{self.source(target.value)}[{key!r}]", node, right))
             self._keep(owner)
@@ -431,13 +443,15 @@ class Follower:
         return elements
 
     def _dict(self, node: ast.Dict, names: dict[str, object]) -> Any:
-        result: dict[object, object] = {}
+        result = Entries()
         for key_node, value_node in zip(node.keys, node.values, strict=True):
             value = self.value(value_node, names)
             if key_node is None:
                 result |= value
-            else:
-                result[self.value(key_node, names)] = value
+                continue
+            key = self.value(key_node, names)
+            result[key] = value
+            result.places[key] = self._entry(value, str(key), key_node, value_node)
         return result
 
     def _attribute(self, node: ast.Attribute, names: dict[str, object]) -> Any:
@@ -570,6 +584,10 @@ class Follower:
             case "partial", [Function() as function, *positional]:
                 keywords = {**function.keywords, **self._keywords(node, names)}
                 return function._replace(positional=(*function.positional, *positional), keywords=keywords)
+            case "partial", [_] if _dotted(node.args[0]).rpartition(".")[2][:1].isupper():
+                record = Record(_dotted(node.args[0]).rpartition(".")[2])
+                self._fill(record, node, names)
+                return Class(record, {})
             case "hasattr", [Record() as owner, str(name)]:
                 known = True if name in owner.fields and name not in owner.opened else self.has(name)
                 return self._unknown(node) if known is None else known
@@ -601,8 +619,13 @@ class Follower:
         if _dotted(func.value) in _ENVIRONMENTS and func.attr == "setdefault" and len(arguments) == 2:
             key, value = arguments
             if isinstance(key, str):
-                self.environment.setdefault(key, Setting(key, value, key, self._line(node)))
+                span = Span(*self.span(node), *self.span(node.args[1])) if self.module is self.main else None
+                self.environment.setdefault(key, Setting(key, value, key, self._line(node), span))
             return value
+        if _dotted(func.value) in _ENVIRONMENTS and func.attr == "update":
+            for key, value in Entries().__or__(*arguments or [{}]).items() | self._keywords(node, names).items():
+                self.environment[str(key)] = Setting(str(key), value, str(key), self._line(node))
+            return None
         owner = self.value(func.value, names)
         if isinstance(owner, (Record, Class)) and func.attr in owner.methods:
             return self._inlined(_bound(owner, owner.methods[func.attr]), node, names)
@@ -614,7 +637,7 @@ class Follower:
         if isinstance(owner, dict) and func.attr == "update":
             owner.update(*arguments, **self._keywords(node, names))
             return None
-        if func.attr in _METHODS.get(type(owner), ()):
+        if func.attr in _METHODS.get(dict if isinstance(owner, dict) else type(owner), ()):
             result = getattr(owner, func.attr)(*arguments)
             if func.attr in ("items", "keys", "values"):
                 return [list(one) if isinstance(one, tuple) else one for one in result]
@@ -650,14 +673,15 @@ class Follower:
             record.give(func.value.attr, Given(self._unknown(node), self.source(func.value), self._line(node), None))
 
     def _keywords(self, node: ast.Call, names: dict[str, object]) -> dict[str, object]:
-        result: dict[str, object] = {}
+        result = Entries()
         for keyword in node.keywords:
             self.seen.add(id(keyword))
             value = self.value(keyword.value, names)
             if keyword.arg:
                 result[keyword.arg] = value
+                result.places[keyword.arg] = self._given(value, keyword.arg, keyword, keyword.value)
             elif isinstance(value, dict):
-                result |= {str(name): one for name, one in value.items()}
+                result |= value
             else:
                 text = self.source(keyword.value)[:60]
                 self.unread.append(f"line {self._line(node)}: the arguments in `**{text}` were not read")
@@ -721,7 +745,7 @@ class Follower:
 
     def _argument(self, function: ast.FunctionDef, name: str) -> Record:
         """Return an object that a caller gives; the caller of a private function is of the same recipe and sets the rest."""
-        record = self._record("", f"the argument `{name}`")
+        record = self._record("self" if name == "self" else "", f"the argument `{name}`")
         if function.name.startswith("_"):
             record.changed_by = f"the caller of {function.name}()"
         return record
@@ -751,7 +775,7 @@ class Follower:
         if isinstance(owner, Record):
             owner = owner.copied()
             self._keep(owner)
-        return list(owner) if isinstance(owner, list) else dict(owner) if isinstance(owner, dict) else owner
+        return list(owner) if isinstance(owner, list) else owner.copy() if isinstance(owner, dict) else owner
 
     def _getattr(self, node: ast.Call, names: dict[str, object], _: ast.stmt | None) -> Any:
         owner, name = self.value(node.args[0], names), self.value(node.args[1], names)
@@ -786,8 +810,9 @@ class Follower:
             if keyword.arg:
                 record.give(keyword.arg, self._given(value, keyword.arg, keyword, keyword.value))
             elif isinstance(value, dict):
+                places = value.places if isinstance(value, Entries) else {}
                 for name, one in value.items():
-                    record.give(str(name), Given(one, str(name), self._line(node), None))
+                    record.give(str(name), places.get(name) or Given(one, str(name), self._line(node), None))
             else:
                 record.base = record.base or f"`**{self.source(keyword.value)[:60]}`"
                 self.unread.append(
@@ -833,6 +858,11 @@ class Follower:
     def _given(self, value: object, written: str, node: ast.AST, right: ast.AST) -> Given:
         span = Span(*self.span(node), *self.span(right)) if self.module is self.main else None
         return Given(value, written, self._line(node), span)
+
+    def _entry(self, value: object, name: str, key: ast.expr, right: ast.expr) -> Given:
+        """Return an entry of a dict with its place."""
+        span = Span(self.span(key)[0], self.span(right)[1], *self.span(right)) if self.module is self.main else None
+        return Given(value, name, self._line(key), span)
 
     def _line(self, node: ast.AST) -> int:
         """Return the line of a node, or of the main file where it leads to it."""

@@ -73,6 +73,8 @@ def readings(
 def _roots(tree: ast.Module) -> list[ast.FunctionDef | None]:
     """Return the functions that no other one of the file calls, and None for the code of the module itself."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and not node.bases and not node.decorator_list)
+    functions += [node for one in classes for node in one.body if isinstance(node, ast.FunctionDef)]
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return [None, *(function for function in functions if function.name not in called)]
 
@@ -121,7 +123,9 @@ def _has(releases: Releases, name: str) -> bool | None:
 
 def _configurations(follower: Follower, root: ast.FunctionDef | None, *, bridge: bool) -> Iterator[Reading]:
     """Yield a reading for each record that is a whole configuration."""
-    inner = {id(child) for record in follower.records for child in record.children()}
+    inner = {id(child) for record in follower.records for child in record.children() if not _alone(record, child)}
+    foreign: list[str] = []
+    found = False
     for record in follower.records:
         if id(record) in inner:
             continue
@@ -129,16 +133,24 @@ def _configurations(follower: Follower, root: ast.FunctionDef | None, *, bridge:
         given = list(_flattened(record, container=container))
         form = _form(record, given, container=container, bridge=bridge)
         if form is None:
-            follower.unread += _foreign(record, given)
+            foreign += _foreign(record, given)
             continue
+        found = True
         title = f"{root.name}()" if root else f"line {given[0][1].line}"
         reading = Reading(form, title, [Setting(name, *one) for name, one in given], dict(follower.environment))
         reading.conditional = bool(follower.taken)
         whole = [record, *_below(record)]
         reading.based_on = list(dict.fromkeys(one.base for one in whole if one.base))
         reading.changed_by = list(dict.fromkeys(one.changed_by for one in whole if one.changed_by))
-        reading.unread = list(dict.fromkeys(follower.unread))
+        reading.unread = list(dict.fromkeys(follower.unread + foreign))
         yield reading
+    if foreign and not found:
+        yield Reading(Form.RECIPE if bridge else Form.KEYWORDS, f"{root.name}()" if root else "", unread=foreign)
+
+
+def _alone(record: Record, child: Record) -> bool:
+    """Return whether an object only keeps a configuration, as `self.config` does."""
+    return record.kind in ("", "self") and child.kind.endswith("TransformerConfig") and record.fields.get("model") is not child
 
 
 def _form(record: Record, given: list[tuple[str, Given]], *, container: bool, bridge: bool) -> Form | None:
@@ -154,7 +166,9 @@ def _form(record: Record, given: list[tuple[str, Given]], *, container: bool, br
 def _foreign(record: Record, given: list[tuple[str, Given]]) -> list[str]:
     """Say that an object of a class that is not known has settings of graphs."""
     about = next((one for name, one in given if name.rpartition(".")[2] in _ABOUT_GRAPHS), None)
-    return [f"line {about.line}: {record.kind} has settings of graphs; what becomes of them was not read"] if about else []
+    if about is None:
+        return []
+    return [f"line {about.line}: {record.kind} has settings of graphs, {about.written}; what becomes of them was not read"]
 
 
 def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator[tuple[str, Given]]:
@@ -166,10 +180,12 @@ def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator
             yield prefix + name, given
             if isinstance(given.value, dict):
                 yield from _entries(given, f"{prefix}{name}.")
+        elif _alone(record, given.value):
+            continue
         elif name in LIVES or not (given.value.given or given.value.fields):
             yield prefix + name, given._replace(value=Unread(given.value.base or given.value.kind))
     for name, child in record.fields.items():
-        if isinstance(child, Record):
+        if isinstance(child, Record) and not _alone(record, child):
             model = container and not prefix and name == "model"
             yield from _flattened(child, container=False, prefix="" if model else f"{prefix}{name}.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +18,37 @@ class Given(NamedTuple):
     written: str
     line: int
     span: Span | None
+
+
+class Entries(dict[Any, Any]):
+    """A dict of the text; `places` are those of its values."""
+
+    def __init__(self, values: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(values or {})
+        self.places: dict[Any, Given] = dict(getattr(values, "places", {}))
+
+    def update(self, *values: Any, **given: Any) -> None:
+        """Take up the values of another dict, with their places."""
+        for other in (*values, given):
+            super().update(other)
+            for name in other:
+                self.places.pop(name, None)
+            self.places.update(getattr(other, "places", {}))
+
+    def __or__(self, other: Any) -> Any:
+        """Return the values of both."""
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ior__(self, other: Any) -> Any:
+        """Take up the values of another dict."""
+        self.update(other)
+        return self
+
+    def copy(self) -> Entries:
+        """Return a dict of its own."""
+        return Entries(self)
 
 
 class Record:
