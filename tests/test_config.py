@@ -174,6 +174,27 @@ def test_a_field_of_an_object_that_is_not_known_is_named() -> None:
     assert any("line 4" in reason and "not known" in reason for reason in report.unread)
 
 
+@pytest.mark.parametrize(
+    ("command", "ids"),
+    [
+        (
+            "run_recipe.py --recipe r model.cuda_graph_impl=transformer_engine model.cuda_graph_scope=[attn]",
+            "bridge-rng-tracker",
+        ),
+        ("run_recipe.py --recipe r model.cuda_graph_impl=transformer_engine rng.te_rng_tracker=true", ""),
+        ("run_recipe.py ++model.cuda_graph_impl=local rng.te_rng_tracker=True", "bridge-local-per-layer"),
+        ("run_script.py --cuda_graph_impl transformer_engine --cuda_graph_scope moe,moe_router", "moe-and-moe-router"),
+        ("run_script.py -m qwen3 --cuda_graph_impl=local --cuda_graph_scope full_iteration -ng 8", ""),
+        ("run_script.py -m qwen3 --cuda_graph_scope moe_preprocess", ""),
+    ],
+)
+def test_overrides_of_a_recipe_on_the_command_line_are_read(command: str, ids: str) -> None:
+    report = examine(f"python {command}", ".sh", ["megatron-bridge==0.6.0"], {}, 90)
+    assert _ids(report) - {"moe-without-drop-and-pad"} == {ids} - {""}
+    assert not report.renames or "--" not in report.renames[0].old
+    assert any("recipe" in reason for reason in report.unread)
+
+
 def test_functions_loops_and_dicts_of_the_file_are_followed() -> None:
     text = """
 GRAPHS = dict(cuda_graph_impl="local", cuda_graph_scope=["moe_preprocess"])
