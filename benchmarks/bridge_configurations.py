@@ -65,6 +65,7 @@ class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module): pass
 
 sys.meta_path.append(Stubs())
+os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
 os.environ |= {"RANK": "0", "NVTE_CPU_OFFLOAD_V1": "1"}
 from megatron.bridge.models.gpt_provider import GPTModelProvider
 from megatron.bridge.recipes.utils.optimizer_utils import distributed_fused_adam_with_cosine_annealing
@@ -126,7 +127,13 @@ for line in sys.stdin:
 '''
 
 # Raised when layers or graphs are made, which needs a GPU, or never: what a release does not have is set without effect.
-_LATER = {"variable-sequence-lengths", "expandable-segments", "fused-cross-entropy-engine", "option-not-in-release"}
+_LATER = {
+    "variable-sequence-lengths",
+    "expert-overlap-with-fsdp",
+    "expandable-segments",
+    "fused-cross-entropy-engine",
+    "option-not-in-release",
+}
 _MODEL = "num_layers=4, hidden_size=64, num_attention_heads=4, seq_length=64, vocab_size=128, bf16=True"
 _IMPORTS = """\
 try:

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 _ROWS = (constraints_core, constraints_features, constraints_bridge)  # they register their rows when they are imported
 
-_BY_SUFFIX = {".py": "recipe", ".yaml": "document", ".yml": "document", ".json": "json"}
+_BY_SUFFIX = {
+    ".sh": "flags",
+    ".bash": "flags",
+    ".sbatch": "flags",
+    ".py": "recipe",
+    ".yaml": "document",
+    ".yml": "document",
+    ".json": "json",
+}
 _FLAG = re.compile(r"(^|[\s\"'(])--[a-z][\w-]+")
 _KEYED = re.compile(r"^\s*(?:- )?[\"']?[\w.-]+[\"']?\s*:(\s|$)", re.MULTILINE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.config.input import shell
+from cudagraph_skill.config.input import overrides, shell
 from cudagraph_skill.config.options import FLAGS, Flag
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
 
@@ -27,11 +27,20 @@ def readings(text: str, start: int = 0, end: int | None = None) -> list[Reading]
     """
     script = shell.parse(text, start, len(text) if end is None else end)
     commands = _joined([command for command in script.commands if _runs_with_flags(command.words)])
+    of_bridge = [command for command in script.commands if not _prints(command.words) and overrides.present(command.words)]
     defined = [word for variable in script.variables.values.values() for word in variable.words]
     if not commands and _has_flags(defined):
         commands = [shell.Command(defined, script.environment)]
-    several = len(commands) > 1
-    return [_reading(text, script, command, titled=several) for command in commands]
+    several = len(commands) + len(of_bridge) > 1
+    found = [_reading(text, script, command, titled=several) for command in commands if command not in of_bridge]
+    for command in of_bridge:
+        title = _title(text, command) if several else ""
+        found.append(_completed(overrides.reading(text, command.words, title), text, script, command))
+    return found
+
+
+def _title(text: str, command: shell.Command) -> str:
+    return f"the command of line {_line(text, command.words[0].start)}"
 
 
 def of_words(text: str, words: Sequence[Word]) -> Reading:
@@ -51,7 +60,11 @@ def _joined(commands: list[shell.Command]) -> list[shell.Command]:
 
 
 def _runs_with_flags(words: Sequence[Word]) -> bool:
-    return words[0].text not in _PRINTING and _has_flags(words)
+    return not _prints(words) and _has_flags(words)
+
+
+def _prints(words: Sequence[Word]) -> bool:
+    return words[0].text in _PRINTING
 
 
 def _has_flags(words: Sequence[Word]) -> bool:
@@ -66,9 +79,13 @@ def is_flag(word: str) -> bool:
 
 
 def _reading(text: str, script: shell.Script, command: shell.Command, *, titled: bool) -> Reading:
-    line = _line(text, command.words[0].start)
-    reading = Reading(Form.COMMAND_LINE, f"the command of line {line}" if titled else "")
+    reading = Reading(Form.COMMAND_LINE, _title(text, command) if titled else "")
     reading.settings = list(_settings(text, command.words))
+    return _completed(reading, text, script, command)
+
+
+def _completed(reading: Reading, text: str, script: shell.Script, command: shell.Command) -> Reading:
+    """Add the environment of a command, and what is not known of it."""
     for name, word in command.environment.items():
         span = Span(word.start, word.end)
         value: object = Unread(word.text) if word.unread else word.text

@@ -8,9 +8,9 @@ import operator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.config.input.builtin import computed, is_quiet
-from cudagraph_skill.config.input.module import Class, Function, Imported, Module
-from cudagraph_skill.config.input.record import Entries, Given, Record
+from cudagraph_skill.config.input.builtin import computed, is_quiet, plain
+from cudagraph_skill.config.input.module import Function, Imported, Module
+from cudagraph_skill.config.input.record import Class, Entries, Given, Record
 from cudagraph_skill.config.options import LIVES
 from cudagraph_skill.config.settings import Fixed, Member, Outside, Setting, Span, Unread
 
@@ -21,6 +21,7 @@ _MOST_STEPS = 50_000
 _DEEPEST = 12  # calls of functions of the file
 _LONGEST = 10_000  # elements of a list
 _ENUMS = ("CudaGraphScope", "CudaGraphModule", "InferenceCudaGraphScope")
+_TYPES: dict[str, type] = {"bool": bool, "dict": dict, "float": float, "int": int, "list": list, "str": str}
 _ENVIRONMENTS = ("os.environ", "environ")
 _HELPERS = ("set_full_iteration_cuda_graph", "set_cuda_graph_modules", "clear_cuda_graph_modules")
 _METHODS: dict[type, tuple[str, ...]] = {
@@ -155,7 +156,7 @@ class Follower:
         """Follow a statement that holds others."""
         match node:
             case ast.If():
-                self._block(node.body if self._decided(node.test, names) else node.orelse, names)
+                self._block(self._branch(node, names), names)
             case ast.For():
                 self._loop(node, names)
             case ast.While():
@@ -286,12 +287,28 @@ class Follower:
             self._assign(node.target, element, node, node.iter, names)
             self._block(node.body, names)
 
+    def _branch(self, node: ast.If, names: dict[str, object]) -> Sequence[ast.stmt]:
+        """Return the way to take; one that only raises or prints is not tried where the condition is not known."""
+        test = self.value(node.test, names)
+        if isinstance(test, (Outside, Function, Class)) or not _is_unknown(test):
+            return node.body if self._is_true(test) else node.orelse
+        if _is_harmless(node.body):
+            return node.orelse
+        if node.orelse and _is_harmless(node.orelse):
+            return node.body
+        return node.body if self._chosen() else node.orelse
+
     def _decided(self, test: ast.expr, names: dict[str, object]) -> bool:
         value = self.value(test, names)
-        if isinstance(value, (Outside, Function, Class)):
-            return True
-        if not _is_unknown(value):
-            return bool(value) or isinstance(value, Record)
+        known = isinstance(value, (Outside, Function, Class)) or not _is_unknown(value)
+        return self._is_true(value) if known else self._chosen()
+
+    @staticmethod
+    def _is_true(value: object) -> bool:
+        return isinstance(value, (Outside, Function, Class, Record)) or bool(value)
+
+    def _chosen(self) -> bool:
+        """Take a way through a condition that is not known, and keep which it was."""
         way = self.decisions[len(self.taken)] if len(self.taken) < len(self.decisions) else True
         self.taken.append(way)
         return way
@@ -496,6 +513,8 @@ class Follower:
         counts = [side for side in (left, right) if isinstance(side, int)]
         if sizes and counts and max(sizes) * max(counts) > _LONGEST:
             return self._unknown(node)
+        if isinstance(left, list) and isinstance(right, list) and op in (ast.Sub, ast.BitOr):  # sets
+            return [one for one in left if one not in right] + (right if op is ast.BitOr else [])
         return _ARITHMETIC[op](left, right)
 
     def _comprehension(self, element: ast.expr, generator: ast.comprehension, names: dict[str, object]) -> Any:
@@ -537,6 +556,9 @@ class Follower:
             "partial",
             "functools.partial",
             "hasattr",
+            "isinstance",
+            "filter",
+            "map",
             "vars",
             "asdict",
             "field",
@@ -591,6 +613,12 @@ class Follower:
             case "hasattr", [Record() as owner, str(name)]:
                 known = True if name in owner.fields and name not in owner.opened else self.has(name)
                 return self._unknown(node) if known is None else known
+            case "isinstance", [value, _] if plain(value) and _dotted(node.args[1]) in _TYPES:
+                return isinstance(value, _TYPES[_dotted(node.args[1])])
+            case "map" | "filter", [Function() as function, list(values)]:
+                results = [self._run(function, [value], {}, self._line(node)) for value in values]
+                kept = [value for value, result in zip(values, results, strict=True) if self._is_true(result)]
+                return results if last == "map" else kept if all(plain(result) for result in results) else self._unknown(node)
             case "vars", [Record() as owner]:
                 return owner
             case "asdict", [Record(base="") as owner]:
@@ -603,7 +631,7 @@ class Follower:
                     if isinstance(factory, Function)
                     else given.get("default", self._unknown(node))
                 )
-        return self._unknown(node) if last in ("hasattr", "partial") else self._foreign(node, names)
+        return self._unknown(node) if last in ("hasattr", "isinstance", "partial") else self._foreign(node, names)
 
     def _below(self, owner: object, path: Sequence[str]) -> object:
         """Return the object that a path of field names leads to."""
@@ -627,8 +655,9 @@ class Follower:
                 self.environment[str(key)] = Setting(str(key), value, str(key), self._line(node))
             return None
         owner = self.value(func.value, names)
-        if isinstance(owner, (Record, Class)) and func.attr in owner.methods:
-            return self._inlined(_bound(owner, owner.methods[func.attr]), node, names)
+        method = owner.methods.get(func.attr) if isinstance(owner, (Record, Class)) else None
+        if method is not None and method.module is self.main:
+            return self._inlined(_bound(owner, method), node, names)
         if isinstance(owner, Record) and func.attr == "update" and len(arguments) <= 1:
             return self._updated(owner, arguments, node, names)
         if isinstance(owner, list) and func.attr in ("append", "extend", "remove", "insert"):
@@ -779,6 +808,8 @@ class Follower:
 
     def _getattr(self, node: ast.Call, names: dict[str, object], _: ast.stmt | None) -> Any:
         owner, name = self.value(node.args[0], names), self.value(node.args[1], names)
+        if isinstance(name, str) and _enumeration(node.args[0], names):
+            return Member(name)
         if isinstance(owner, Record) and isinstance(name, str) and (len(node.args) == 2 or name in owner.fields):
             return self._field(owner, name)
         absent = isinstance(owner, Record) and isinstance(name, str) and self.has(name) is False
@@ -795,6 +826,10 @@ class Follower:
         """Make an object of a class of the file: with its defaults, and by its `__init__` if it has one."""
         record = kind.record.copied()
         self._keep(record)
+        if any(method.module is not self.main for method in kind.methods.values()):
+            self._fill(record, node, names)
+            record.base = record.base or f"{_dotted(node.func)}()"
+            return record
         if "__init__" in kind.methods:
             self._inlined(_bound(record, kind.methods["__init__"]), node, names)
             return record
@@ -895,7 +930,18 @@ def _enumeration(node: ast.expr, names: dict[str, object]) -> bool:
     return name.rpartition(".")[2] in _ENUMS
 
 
-def _bound(owner: Record | Class, function: Function) -> Function:
+def _is_harmless(body: Sequence[ast.stmt]) -> bool:
+    """Return whether statements change no configuration: they raise, print, or say something."""
+    for node in body:
+        quiet = isinstance(node, ast.Expr) and (
+            isinstance(node.value, ast.Constant) or (isinstance(node.value, ast.Call) and is_quiet(_dotted(node.value.func)))
+        )
+        if not quiet and not isinstance(node, (ast.Raise, ast.Pass, ast.Assert)):
+            return False
+    return True
+
+
+def _bound(owner: object, function: Function) -> Function:
     """Return a method with the object that it is called on."""
     decorators = {_dotted(one) for one in function.node.decorator_list}
     return function if "staticmethod" in decorators else function._replace(positional=(owner,))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    from cudagraph_skill.config.input.record import Record
 
 _MOST_FILES = 80
 _LARGEST = 1_000_000  # bytes
@@ -32,15 +31,14 @@ class Module:
         self.path = path
         self.files = {} if files is None else files
         self.names: dict[str, object] | None = None
-        self.lines = text.split("\n")
-        self.offsets = [0, *(match.end() for match in re.finditer("\n", text))]
+        ends = [match.end() for match in re.finditer("\r\n|\r|\n", text)]  # as Python counts lines
+        self.offsets = [0, *ends]
+        self.lines = [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 
-    @cached_property
+    @property
     def used(self) -> frozenset[str]:
         """Names that the file calls or derives classes from."""
-        calls = {node.func.id for node in ast.walk(self.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-        classes = (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
-        return frozenset(calls | {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)})
+        return _used(self.tree)
 
     def imported(self, node: ast.ImportFrom) -> Module | None:
         """Return the file that an import names, where it lies below a folder above this one."""
@@ -93,6 +91,14 @@ def _parsed(path: Path) -> tuple[ast.Module, str] | None:
         return None
 
 
+@lru_cache(maxsize=_MOST_FILES)
+def _used(tree: ast.Module) -> frozenset[str]:
+    nodes = list(ast.walk(tree))
+    calls = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef))
+    return frozenset(calls | {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)})
+
+
 class Imported(NamedTuple):
     """A name that an import binds, before its file is read."""
 
@@ -116,10 +122,3 @@ class Function(NamedTuple):
     names: dict[str, object]
     positional: tuple[object, ...] = ()
     keywords: Mapping[str, object] = MappingProxyType({})
-
-
-class Class(NamedTuple):
-    """A class of the file as a value: an object of it with its defaults, and its methods."""
-
-    record: Record
-    methods: Mapping[str, Function]

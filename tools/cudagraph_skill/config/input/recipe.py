@@ -56,11 +56,13 @@ def readings(
         raise SkillError(f"skill config: {place}the recipe is no Python that can be read: {reason}") from None
     found: list[Reading] = []
     seen: set[int] = set()
+    lost: list[str] = []
     for root in _roots(tree):
-        for reading in _paths(Module(tree, text, path), variables, root, seen, releases, bridge=bridge):
+        for reading in _paths(Module(tree, text, path), variables, root, seen, lost, releases, bridge=bridge):
             if (reading.title, reading.settings) not in [(other.title, other.settings) for other in found]:
                 found.append(reading)
-    unread = list(_never_reached(tree, seen))
+    known = {reason for reading in found for reason in reading.unread}
+    unread = [*_never_reached(tree, seen), *(reason for reason in dict.fromkeys(lost) if reason not in known)]
     if found:
         found[-1].unread += unread
     elif unread:
@@ -84,6 +86,7 @@ def _paths(
     variables: Mapping[str, str],
     root: ast.FunctionDef | None,
     seen: set[int],
+    lost: list[str],
     releases: Releases,
     *,
     bridge: bool,
@@ -98,6 +101,7 @@ def _paths(
             follower.unread.append("the file builds its configuration in more steps than are followed")
         seen |= follower.seen
         yield from _configurations(follower, root, bridge=bridge)
+        lost += [reason for reason in follower.unread if "cuda_graph" in reason or "settings of graphs" in reason]
         decisions = follower.taken
         while decisions and not decisions[-1]:
             decisions.pop()

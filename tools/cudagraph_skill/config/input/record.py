@@ -94,3 +94,10 @@ class Record:
         record.given = list(self.given)
         record.opened = set(self.opened)
         return record
+
+
+class Class(NamedTuple):
+    """A class of the file as a value: an object of it with its defaults, and its methods."""
+
+    record: Record
+    methods: Mapping[str, Function]
