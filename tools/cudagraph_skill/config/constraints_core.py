@@ -150,7 +150,7 @@ def whole_iteration_needs_local(setup: Setup) -> Clash | None:
     wanted = Change("cuda_graph_impl", "local") if setup.core >= (0, 15) else Change("enable_cuda_graph", True)
     old = (Change("external_cuda_graph", LEAVE_OUT),) if setup.value("external_cuda_graph") else ()
     return Clash(
-        f"{setup.modules_setting.written} is full_iteration with the transformer_engine implementation: to use full iteration "
+        f"{setup.modules_setting.written} is full_iteration with {setup.switch}: to use full iteration "
         f"graphs, megatron-core {dotted(setup.core)} needs the local implementation",
         (setup.modules_setting.name, "cuda_graph_impl"),
         (*old, wanted),
@@ -256,12 +256,15 @@ def expandable_segments(setup: Setup) -> Clash | None:
         )
         if not command_line and not setup.per_layer:
             return None
-        message = f"{seen}, which megatron-core {dotted(setup.core)} refuses with CUDA graphs whatever NCCL_GRAPH_REGISTER is"
+        message = (
+            f"{seen}, which megatron-core {dotted(setup.core)} refuses with CUDA graphs ({setup.switch}) whatever "
+            "NCCL_GRAPH_REGISTER is"
+        )
         return Clash(message, ("cuda_graph_impl",), (without_expandable_segments(setup),))
     if not _registers_buffers(setup) or setup.variables.get("NCCL_GRAPH_REGISTER") == "0":
         return None
     which = "graphs of transformer_engine" if setup.implementation == "transformer_engine" else "local graphs below sm_100"
-    message = f"{seen} and NCCL_GRAPH_REGISTER is not 0: {which} would read freed memory at replay"
+    message = f"{seen} and NCCL_GRAPH_REGISTER is not 0: {which} ({setup.switch}) would read freed memory at replay"
     return Clash(message, ("cuda_graph_impl",), (Change("NCCL_GRAPH_REGISTER", "0", variable=True),))
 
 
@@ -304,7 +307,7 @@ def cpu_offloading(setup: Setup) -> Clash | None:
         return None
     but = "" if setup.core < (0, 18) else ", except with full_iteration"
     return Clash(
-        f"{setup.spelled(name)} is set: CUDA graphs are not supported with CPU offloading{but}",
+        f"{setup.spelled(name)} and {setup.switch} are set: CUDA graphs are not supported with CPU offloading{but}",
         (name, "cuda_graph_impl"),
         (Change(name, LEAVE_OUT),),
     )
@@ -318,7 +321,7 @@ def recompute_any(setup: Setup) -> Clash | None:
     """Before 0.16 graphs and recompute of activations go together in one case only."""
     if not setup.recompute or setup.implementation == "none":
         return None
-    seen = f"{setup.spelled('recompute_granularity')} is {setup.recompute}"
+    seen = f"{setup.spelled('recompute_granularity')} is {setup.recompute} with {setup.switch}"
     reason = _recompute_in_0_14(setup) if setup.core < (0, 15) else _recompute_in_0_15(setup)
     if reason:
         named = ("recompute_granularity", "cuda_graph_impl")
@@ -328,7 +331,7 @@ def recompute_any(setup: Setup) -> Clash | None:
         return None
     left = [name for name in setup.recomputed if name not in ("core_attn", "mla_up_proj")]
     return Clash(
-        f"{inside} is recomputed inside the graph: the attn CUDA graph is not supported with {inside} recompute",
+        f"{inside} is recomputed inside the graph ({setup.spelled('recompute_granularity')}, {setup.switch}): the attn CUDA graph is not supported with {inside} recompute",
         ("recompute_modules", "recompute_granularity"),
         (Change("recompute_modules", left),) if left else (Change("recompute_granularity", LEAVE_OUT),),
     )
@@ -360,7 +363,7 @@ def full_recompute(setup: Setup) -> Clash | None:
     if alone:
         return None
     return Clash(
-        f"{setup.spelled('recompute_granularity')} is {setup.recompute}: full recompute is only supported with a full iteration "
+        f"{setup.spelled('recompute_granularity')} is {setup.recompute} with {setup.switch}: full recompute is only supported with a full iteration "
         "CUDA graph",
         ("recompute_granularity", "cuda_graph_impl"),
         (
@@ -381,7 +384,7 @@ def moe_recompute_over_router(setup: Setup) -> Clash | None:
         return None
     left = [name for name in setup.recomputed if name != "moe"]
     return Clash(
-        f"{setup.spelled('recompute_modules')} has moe: moe recompute is not supported with a moe_router CUDA graph of "
+        f"{setup.spelled('recompute_modules')} has moe and {_list(setup)} has moe_router: moe recompute is not supported with a moe_router CUDA graph of "
         "transformer_engine",
         ("recompute_modules", "cuda_graph_modules"),
         (Change("recompute_modules", left or ["layernorm"]),),
@@ -408,11 +411,23 @@ def _dropout_recomputed(setup: Setup, name: str, what: str, pairs: tuple[tuple[s
         return None
     default = "" if setup.setting(name) else " by default"
     return Clash(
-        f"{setup.spelled(name)} is {setup.value(name)}{default} and {inside[0]} is recomputed inside the graph: {what} is not "
-        "supported with graphed recomputation",
+        f"{setup.spelled(name)} is {setup.value(name)}{default} and {inside[0]} is recomputed inside the graph "
+        f"({_recompute_and_graph(setup)}): {what} is not supported with graphed recomputation",
         (name, "recompute_modules", "recompute_granularity"),
         (Change(name, 0.0),),
     )
+
+
+def _list(setup: Setup) -> str:
+    """Spell the list of captured modules."""
+    return setup.modules_setting.written if setup.modules_setting else setup.switch
+
+
+def _recompute_and_graph(setup: Setup) -> str:
+    """Spell what recomputes modules, and what captures them."""
+    again = "recompute_modules" if setup.setting("recompute_modules") else "recompute_granularity"
+    again = "recompute_activations" if setup.setting("recompute_activations") else again
+    return f"{setup.spelled(again)}, {_list(setup)}"
 
 
 def _holds(setup: Setup, module: str) -> bool:
@@ -428,7 +443,7 @@ def jitter_recomputed(setup: Setup) -> Clash | None:
     if "moe" not in setup.recomputed or not _holds(setup, "moe"):
         return None
     return Clash(
-        f"{setup.spelled('moe_input_jitter_eps')} is set and moe is recomputed inside the graph: moe_input_jitter_eps is not "
+        f"{setup.spelled('moe_input_jitter_eps')} is set and moe is recomputed inside the graph ({_recompute_and_graph(setup)}): moe_input_jitter_eps is not "
         "supported with graphed moe recomputation",
         ("moe_input_jitter_eps", "recompute_modules"),
         (Change("moe_input_jitter_eps", LEAVE_OUT),),

@@ -83,7 +83,8 @@ def mlp_without_dense_layer(setup: Setup) -> Clash | None:
     if not setup.checks_modules or "mlp" not in setup.modules or not setup.experts or setup.dense_layers:
         return None
     return Clash(
-        f"{_list_name(setup)} has mlp, but every layer has experts: an mlp CUDA graph is only supported for dense layers",
+        f"{_list_name(setup)} has mlp, but every layer has experts ({setup.spelled('num_moe_experts')}, "
+        f"{setup.spelled('moe_layer_freq')}): an mlp CUDA graph is only supported for dense layers",
         ("cuda_graph_modules", "cuda_graph_scope", "moe_layer_freq"),
         _without(setup, "mlp"),
     )
@@ -99,7 +100,8 @@ def moe_without_drop_and_pad(setup: Setup) -> Clash | None:
     others = [name for name in setup.written_modules if name not in ("moe", "moe_router", "moe_preprocess")]
     return Clash(
         f"{_list_name(setup)} has moe, but experts take any number of tokens: a moe CUDA graph is only supported with "
-        "drop-padding MoE, moe_expert_capacity_factor and moe_pad_expert_input_to_capacity",
+        f"drop-padding MoE, {setup.spelled('moe_expert_capacity_factor')} and "
+        f"{setup.spelled('moe_pad_expert_input_to_capacity')}",
         ("cuda_graph_modules", "cuda_graph_scope", "moe_expert_capacity_factor"),
         _modules_change(setup, [*others, "moe_router", "moe_preprocess"]),
         "or set moe_expert_capacity_factor and moe_pad_expert_input_to_capacity",
@@ -116,7 +118,7 @@ def moe_preprocess_synchronizes(setup: Setup) -> Clash | None:
     if setup.value("moe_token_dispatcher_type") != "alltoall" or reason is None:
         return None
     return Clash(
-        f"{setup.spelled(reason)} is set with the alltoall dispatcher: a moe_preprocess CUDA graph is not supported when there "
+        f"{setup.spelled(reason)} is set with the alltoall dispatcher, and {_list_name(setup)} has moe_preprocess: a moe_preprocess CUDA graph is not supported when there "
         "are DtoH copies and synchronizations in the preprocess step",
         ("cuda_graph_modules", "cuda_graph_scope", reason),
         _without(setup, "moe_preprocess"),
@@ -359,7 +361,7 @@ def activation_offload_impl(setup: Setup) -> Clash | None:
     change = (Change("cuda_graph_impl", "transformer_engine"),)
     named = ("fine_grained_activation_offloading", "offload_modules", "cuda_graph_impl")
     if setup.core < (0, 19):
-        message = f"{written} is set: fine-grained activation offloading is only supported with transformer_engine or full_iteration graphs"
+        message = f"{written} is set with {setup.switch}: fine-grained activation offloading is only supported with transformer_engine or full_iteration graphs"
         return Clash(message, named, change)
     refused = [name for name in offloaded if name not in _OFFLOADED_WITH_LOCAL]
     if refused:

@@ -160,6 +160,16 @@ class Setup:
         return written
 
     @property
+    def switch(self) -> str:
+        """What asks for graphs, as the text spells it: `--cuda-graph-impl local`; an old switch only where it is no old name."""
+        old = next(
+            (name for name in ("enable_cuda_graph", "external_cuda_graph") if self.setting(name) and self.value(name)), ""
+        )
+        if old:
+            return self.spelled(old) if self.core < (0, 15) else f"{self.implementation} graphs"
+        return f"{self.spelled('cuda_graph_impl')} {self.value('cuda_graph_impl')}"
+
+    @property
     def modules_setting(self) -> Setting | None:
         """The setting that names the captured modules."""
         if self.clears_modules:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -80,13 +81,20 @@ class Module:
         return self.offsets[line - 1] + len(self.lines[line - 1].encode()[:column].decode(errors="ignore"))
 
 
+def parsed(text: str) -> ast.Module:
+    """Return the syntax of a text, without Python's warnings about it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
 @lru_cache(maxsize=_MOST_FILES)
 def _parsed(path: Path) -> tuple[ast.Module, str] | None:
     try:
         if path.stat().st_size > _LARGEST:
             return None
         text = path.read_text(encoding="utf-8")
-        return ast.parse(text), text
+        return parsed(text), text
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
 

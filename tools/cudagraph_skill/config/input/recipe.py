@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input.follow import Follower, TooManyStepsError
-from cudagraph_skill.config.input.module import Module
+from cudagraph_skill.config.input.module import Module, parsed
 from cudagraph_skill.config.input.record import Record
 from cudagraph_skill.config.options import LIVES
 from cudagraph_skill.config.settings import Form, Reading, Setting, Unread
@@ -48,7 +48,7 @@ def readings(
         SkillError: The text is no Python, or nested deeper than Python reads.
     """
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         place = f"line {line}: " if line else ""
