@@ -121,7 +121,7 @@ def moe_preprocess_synchronizes(setup: Setup) -> Clash | None:
         f"{setup.spelled(reason)} is set with the alltoall dispatcher, and {_list_name(setup)} has moe_preprocess: a moe_preprocess CUDA graph is not supported when there "
         "are DtoH copies and synchronizations in the preprocess step",
         ("cuda_graph_modules", "cuda_graph_scope", reason),
-        _without(setup, "moe_preprocess"),
+        _without(setup, "moe_preprocess", *(["moe_router"] if setup.implementation == "local" else [])),  # local adds it again
     )
 
 
@@ -137,11 +137,12 @@ def expert_overlap(setup: Setup) -> Clash | None:
     if setup.implementation != "transformer_engine":
         if setup.core >= (0, 18):
             return None
+        left = [name for name in setup.written_modules if name not in ("full", "full_iteration", "moe", "mlp")]
         return Clash(
             f"{written} is set: megatron-core before 0.18 supports overlap_moe_expert_parallel_comm with CUDA graphs of "
             "transformer_engine only, with a scope of neither moe nor mlp",
             (setup.overlaps_experts, "cuda_graph_impl"),
-            (Change("cuda_graph_impl", "transformer_engine"), *_without(setup, "full_iteration", "moe", "mlp")[:1]),
+            (Change("cuda_graph_impl", "transformer_engine"), Change(_list_field(setup), left or ["attn"])),
         )
     inside = [name for name in ("moe", "mlp") if name in setup.modules]
     if not inside:
@@ -166,7 +167,7 @@ def expert_overlap_whole_layer(setup: Setup) -> Clash | None:
     )
     if not name or setup.implementation != "transformer_engine" or setup.modules or setup.written_modules not in ([], ["full"]):
         return None
-    listed = setup.modules_setting.name if setup.modules_setting else _default_list(setup)
+    listed = _list_field(setup)
     return Clash(
         f"{setup.spelled(name)} is set and the graphs of {setup.spelled('cuda_graph_impl')} transformer_engine hold whole layers, as no "
         f"{setup.spelled(listed)} is named: EP overlap must be disabled when a CUDA graph captures the whole MLP/MoE part",
@@ -175,8 +176,9 @@ def expert_overlap_whole_layer(setup: Setup) -> Clash | None:
     )
 
 
-def _default_list(setup: Setup) -> str:
-    return "cuda_graph_modules" if setup.core >= (0, 18) else "cuda_graph_scope"
+def _list_field(setup: Setup) -> str:
+    default = "cuda_graph_modules" if setup.core >= (0, 18) else "cuda_graph_scope"
+    return setup.modules_setting.name if setup.modules_setting else default
 
 
 @constraint("delayed-wgrad-without-overlap")

@@ -80,9 +80,23 @@ def _changed(text: str, setup: Setup, kind: str, changes: Sequence[Change]) -> s
     for change in changes:
         notation = setup.reading.notation or kind
         edits += _environment(text, setup, kind, change) if change.variable else _setting(text, setup, notation, change)
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
+    for start, end, replacement in sorted(_apart(edits), reverse=True):
+        rest = replacement + text[end:]
+        if kind != "flags" and text[:start].rstrip()[-1:] in ("(", "[", "{"):
+            rest = re.sub(r"\A\s*,\s*", "", rest)  # of the first element, which is gone
+        text = text[:start] + rest
     return text
+
+
+def _apart(edits: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Join removals that overlap, as of two neighbours with the comma between them."""
+    found: list[tuple[int, int, str]] = []
+    for start, end, replacement in sorted(edits):
+        if found and start < found[-1][1] and not replacement and not found[-1][2]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]), "")
+        else:
+            found.append((start, end, replacement))
+    return found
 
 
 def _environment(text: str, setup: Setup, kind: str, change: Change) -> list[tuple[int, int, str]]:
@@ -128,7 +142,8 @@ def _setting(text: str, setup: Setup, kind: str, change: Change) -> list[tuple[i
         raise _CannotWriteError(f"{setting.written} of line {setting.line} has no place of its own")
     if change.value is LEAVE_OUT:
         return [_removed(text, kind, setting.span)]
-    if setup.form is Form.COMMAND_LINE and kind in ("flags", "arguments") and setting.span.end:
+    elsewhere = setting.span.value_end > 0 and not setting.span.start <= setting.span.value_start <= setting.span.end
+    if setup.form is Form.COMMAND_LINE and kind in ("flags", "arguments") and not elsewhere:
         flag = options.flag_of(change.name, change.value)
         flag = _elements(text, setting.span.start, flag) if kind == "arguments" else flag
         return [(setting.span.start, setting.span.end, flag)] if flag else [_removed(text, kind, setting.span)]
@@ -136,7 +151,8 @@ def _setting(text: str, setup: Setup, kind: str, change: Change) -> list[tuple[i
         return [_removed(text, kind, setting.span)]
     if setting.span.value_end <= setting.span.value_start:
         raise _CannotWriteError(f"{setting.written} of line {setting.line} has no value of its own")
-    return [(setting.span.value_start, setting.span.value_end, _value(setup, kind, change.value))]
+    blank = " " if kind == "document" and text[setting.span.value_start - 1] == ":" else ""  # in place of a list with dashes
+    return [(setting.span.value_start, setting.span.value_end, blank + _value(setup, kind, change.value))]
 
 
 def _removed(text: str, kind: str, span: Span) -> tuple[int, int, str]:
@@ -149,10 +165,10 @@ def _removed(text: str, kind: str, span: Span) -> tuple[int, int, str]:
         if statement and _alone_in_block(text, line_start, line_end):
             return (span.start, span.end, "pass")
         return (line_start, line_end, "")
+    if kind in ("recipe", "json", "arguments") and (match := re.search(r"\s*,\s*\Z", text[: span.start])):
+        return (match.start(), span.end, "")
     if match := re.compile(r"\s*,\s*").match(text, span.end):
         return (span.start, match.end(), "")
-    if kind in ("recipe", "json", "arguments") and (match := re.search(r"\s*,\s*$", text[: span.start])):
-        return (match.start(), span.end, "")
     return (span.start - (text[span.start - 1 : span.start] == " "), span.end, "")
 
 
@@ -161,6 +177,8 @@ def _alone_on_line(kind: str, before: str, after: str) -> bool:
         return True
     if kind == "flags" and after.strip() == "\\":
         return not before.strip()
+    if kind in ("json", "arguments"):
+        return False  # the comma before it goes too
     return not before.strip() and bool(re.fullmatch(r"\s*,?\s*(#.*)?\s*", after))
 
 
@@ -201,7 +219,7 @@ def _python_entry(text: str, anchor: Setting, change: Change, value: str) -> str
     """Write a setting as the one beside it: as an argument, an entry of a dict, or an assignment to one; else nothing."""
     assert anchor.span is not None
     name = change.name.rpartition(".")[2]
-    if match := re.fullmatch(r"(\w+)\[.*\]", anchor.written):
+    if match := re.match(r"(\w+)\[[^\]]*\]\s*=", text[anchor.span.start : anchor.span.end]):
         return f"\n{_indent(text, anchor.span.start)}{match[1]}[{json.dumps(name)}] = {value}"
     if "." in anchor.written:
         return ""

@@ -125,7 +125,8 @@ def _span(word: Word, taken: Sequence[Word]) -> Span | None:
     first, last = taken[0], taken[-1]
     if word.end <= first.start <= last.end:
         return Span(word.start, last.end, first.start, last.end)
-    return Span(0, 0, first.start, last.end) if first.start <= last.end else None
+    end = last.site if last.site >= word.end else 0
+    return Span(word.start if end else 0, end, first.start, last.end) if first.start <= last.end else None
 
 
 def _value(taken: Sequence[Word], kind: str) -> object:

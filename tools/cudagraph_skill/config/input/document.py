@@ -31,6 +31,8 @@ _SECTIONS = (
 ).split()
 _FLAG = re.compile(r"(^|\s)--[a-z][\w-]*cuda[-_]graph|(^|\s)--[a-z][\w-]+[ =].*\s--[a-z]", re.DOTALL)
 
+_ALIAS = re.compile(r"\s*:\s*(\*[^\s,\]}]+)")
+
 
 class _Entry(NamedTuple):
     """One value of a document under its path."""
@@ -219,7 +221,7 @@ class _Walker:
                 self.below(value, inner, element)
                 continue
             self._spend(value, inner)
-            entry = _Entry(inner, self._plain(value, inner), key_node.start_mark.line + 1, _span(key_node, value))
+            entry = _Entry(inner, self._plain(value, inner), key_node.start_mark.line + 1, self._span(key_node, value))
             if not used_elsewhere:
                 self._take(entry, value, id(node), element)
 
@@ -267,6 +269,13 @@ class _Walker:
         name, value = values["name"], values["value"]
         self._set(str(name.value), value.value, value.start_mark.line + 1, None)
         return True
+
+    def _span(self, key: yaml.Node, value: yaml.Node) -> Span:
+        """Return the place of an entry: that of an alias, not of what it stands for; a list with dashes begins at the colon."""
+        if match := _ALIAS.match(self.text, key.end_mark.index):
+            return Span(key.start_mark.index, match.end(), *match.span(1))
+        start = key.end_mark.index + 1 if _is_block(value) else value.start_mark.index
+        return Span(key.start_mark.index, _end(value), start, _end(value))
 
     def _inside(self, node: yaml.Node) -> Span:
         """Return the place of the text of a scalar: without its quotes, or the `|` and `>` of a block."""
@@ -319,5 +328,12 @@ def _words(node: yaml.Node) -> list[Word]:
     return [Word(one.value, one.start_mark.index, one.end_mark.index, "${" in one.value) for one in words]
 
 
-def _span(first: yaml.Node, last: yaml.Node) -> Span:
-    return Span(first.start_mark.index, last.end_mark.index, last.start_mark.index, last.end_mark.index)
+def _end(node: yaml.Node) -> int:
+    """Return the end of a value; a list with dashes ends at its last element, not at the next key."""
+    return _end(node.value[-1]) if _is_block(node) else node.end_mark.index
+
+
+def _is_block(node: yaml.Node) -> bool:
+    import yaml
+
+    return isinstance(node, yaml.SequenceNode) and not node.flow_style and bool(node.value)

@@ -24,6 +24,7 @@ class Word(NamedTuple):
     Attributes:
         unread: Whether a part of it is not known.
         parts: The words of a quoted text, as `eval` or `bash -c` would split it.
+        site: Where the variable is used that the word comes from: the end of that place.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Word(NamedTuple):
     end: int
     unread: bool = False
     parts: tuple[Word, ...] = ()
+    site: int = 0
 
 
 class Variable(NamedTuple):
@@ -141,9 +143,10 @@ def _of_variable(match: re.Match[str], start: int, end: int, variables: Variable
             return [Word("", start, end)] if quoted and not variable.array else []
         return [Word(f"${{{match[0]}}}", start, end, unread=True)]
     if not quoted or variable.array or name == "@":
-        return [part for word in variable.words for part in ((word,) if variable.array else word.parts or (word,))]
+        parts = [part for word in variable.words for part in ((word,) if variable.array else word.parts or (word,))]
+        return [part._replace(site=end) for part in parts]
     if len(variable.words) == 1:
-        return [variable.words[0]]
+        return [variable.words[0]._replace(site=end)]
     first, last = variable.words[0], variable.words[-1]
     place = (first.start, last.end) if first.start <= last.end else (start, end)
     return [Word(variable.text, *place, variable.unread, tuple(variable.words))]

@@ -362,7 +362,7 @@ class Follower:
         if isinstance(owner, dict) and isinstance(key, (str, int)):
             owner[key] = value
             if isinstance(owner, Entries) and isinstance(target.slice, ast.Constant):
-                owner.places[key] = self._given(value, f"{self.source(target.value)}[{key!r}]", node, right)
+                owner.places[key] = self._given(value, str(key), node, right)
         elif isinstance(owner, Record) and isinstance(key, str):
             owner.give(key, self._given(value, f"{self.source(target.value)}[{key!r}]", node, right))
             self._keep(owner)
@@ -604,7 +604,7 @@ class Follower:
             case "reduce", [_, list(path), Record() as owner] if _dotted(node.args[0]) == "getattr":
                 return self._below(owner, path)
             case "partial", [Function() as function, *positional]:
-                keywords = {**function.keywords, **self._keywords(node, names)}
+                keywords = Entries(function.keywords) | self._keywords(node, names)
                 return function._replace(positional=(*function.positional, *positional), keywords=keywords)
             case "partial", [_] if _dotted(node.args[0]).rpartition(".")[2][:1].isupper():
                 record = Record(_dotted(node.args[0]).rpartition(".")[2])
@@ -721,7 +721,7 @@ class Follower:
         for argument in node.args:
             value = self.value(argument.value if isinstance(argument, ast.Starred) else argument, names)
             positional += value if isinstance(argument, ast.Starred) and isinstance(value, list) else [value]
-        return self._run(function, positional, {**function.keywords, **self._keywords(node, names)}, self._line(node))
+        return self._run(function, positional, Entries(function.keywords) | self._keywords(node, names), self._line(node))
 
     def _run(self, function: Function, positional: Sequence[object], keywords: dict[str, object], line: int) -> Any:
         outer = self.module
@@ -767,7 +767,9 @@ class Follower:
             inner[args.vararg.arg] = list(positional[len(places) :])
         if args.kwarg:
             own = {argument.arg for argument, _ in both}
-            rest = {name: value for name, value in keywords.items() if name not in own}
+            rest = Entries(keywords)
+            for name in own & set(keywords):
+                del rest[name]
             called_elsewhere = given is None and function.name.startswith("_")
             inner[args.kwarg.arg] = Unread(f"**{args.kwarg.arg}") if called_elsewhere else rest
         return inner
