@@ -299,9 +299,10 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         quotes.setdefault(part.hit.place, part.hit.quote)
     confidence = _confidence(case.totals, slug)
     frame = _frame(case, slug)
-    target = _target(case.log, frame, cause) if cause.in_source else ""
+    release = entry.release if entry else ""
+    target = _target(case.log, frame, cause) if cause.in_source and not release else ""
     command = entry.next if entry and confidence == "low" and entry.next else cause.check
-    if cause.in_source and not command:
+    if cause.in_source and not command and not release:
         target = target or "FILE:FUNCTION"
     return Diagnosis(
         id=entry.id if entry else slug,
@@ -314,6 +315,7 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         see=tuple(f"{part.path}:{part.line}" for part in (entry, cause) if part),
         next="" if target else _filled(command, case.log, frame),
         target=target,
+        release=release,
     )
 
 
