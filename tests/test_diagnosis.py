@@ -33,7 +33,12 @@ Traceback (most recent call last):
 {PREVIOUS}
 """
 STEPS = Steps(
-    read=str, turn=str, ask=str, explain=lambda name: f"explain {name}", check=lambda target: f"python tools/check.py {target}"
+    read=str,
+    turn=str,
+    ask=str,
+    explain=lambda name: f"explain {name}",
+    check=lambda target: f"python tools/check.py {target}",
+    config=lambda release: f"python tools/config.py FILE --for {release}",
 )
 
 
@@ -103,6 +108,15 @@ def test_the_first_exception_outweighs_what_followed_from_it(index: Table) -> No
     found = diagnose(CHAIN.format(line="print(x)"), index).diagnoses[0]
     assert found.cause == "sync-op-during-capture"
     assert "line 4: " in " ".join(found.seen)
+
+
+@pytest.mark.parametrize(
+    "text", ["CUDA graphs not supported with CPU offloading.", "attention dropout is not supported with graphed attention"]
+)
+def test_an_error_of_the_settings_leads_to_the_check_of_settings(text: str, index: Table) -> None:
+    raised = f'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    config()\nAssertionError: {text}'
+    answer = diagnose(raised, index)
+    assert diagnosed.verdict(answer, STEPS).endswith("\nnext: python tools/config.py FILE --for megatron-core==VERSION")
 
 
 def test_a_message_that_is_a_part_of_another_is_not_a_message(index: Table) -> None:
