@@ -158,7 +158,11 @@ def _form(record: Record, given: list[tuple[str, Given]], *, container: bool, br
 def _foreign(record: Record, given: list[tuple[str, Given]]) -> list[str]:
     """Say that an object of a class that is not known has settings of graphs."""
     about = next((one for name, one in given if name.rpartition(".")[2] in _ABOUT_GRAPHS), None)
-    return [f"line {about.line}: {record.kind} has settings of graphs; what becomes of them was not read"] if about else []
+    return (
+        [f"line {about.line}: {record.kind} has settings of graphs; what becomes of them was not read"]
+        if about and about.line
+        else []
+    )
 
 
 def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator[tuple[str, Given]]:
