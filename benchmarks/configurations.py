@@ -65,12 +65,13 @@ for line in sys.stdin:
 """
 
 # What a refusal says, by the constraint that is to find it. One that is not here is about something else than graphs.
-_SAID = {
+SAID = {
     r"unrecognized arguments|unexpected keyword argument": "option-not-in-release",
     r"enable_cuda_graph and external_cuda_graph cannot|external-cuda-graph cannot be enabled": "old-switches-together",
     r"Do not use (--)?enable.cuda.graph": "old-switch-with-impl",
     r"Invalid cuda graph implementation|argument --cuda-graph-impl: invalid choice": "graph-impl-unknown",
-    r"KeyError: '|argument --cuda-graph-(scope|modules): invalid|cuda_graph_scope must be a list": "graph-module-unknown",
+    r"KeyError: '|argument --cuda-graph-(scope|modules): invalid": "graph-module-unknown",
+    r"cuda_graph_(scope|modules).*must be (a )?(list|string)": "graph-module-unknown",
     r"full scope cannot be used": "full-scope-with-modules",
     r"cannot be (set|used) together": "scope-and-modules",
     r"To use full iteration cuda graph": "whole-iteration-needs-local",
@@ -94,11 +95,11 @@ _SAID = {
     r"drop-padding": "moe-without-drop-and-pad",
     r"DtoH": "moe-preprocess-synchronizes",
     r"scope on moe and mlp": "expert-overlap",
-    r"must be enabled when enabling delay_wgrad": "delayed-wgrad-without-overlap",
+    r"must be enabled when enabling delay_wgrad|comm is required for delay_wgrad_compute": "delayed-wgrad-without-overlap",
     r"with partial cuda graph": "delayed-wgrad-engine",
     r"requires TE version >= 2.12": "delayed-wgrad-in-graph-engine",
     r"requires gradient_accumulation_fusion": "delayed-wgrad-without-fusion",
-    r"attn bias": "delayed-wgrad-with-bias",
+    r"attn bias|does not support attention bias": "delayed-wgrad-with-bias",
     r"offloading.*(only supported|only supports|whole-layer)": "activation-offload-impl",
     r"Token-drop": "activation-offload-moe",
     r"warmup_steps must be greater": "activation-offload-warmup",
@@ -110,6 +111,11 @@ _SAID = {
     r"no CUDA graphs are being built": "rl-graphs-without-graphs",
     r"requires --rl-persist|incompatible with UVM|Cannot recapture": "rl-cache-moves",
     r"enable_cuda_graph'|Hybrid context": "hybrid-context-parallel",
+    r"RNG tracker is required for cudagraphs": "bridge-rng-tracker",
+    r"check_for_nan_in_loss must be disabled": "bridge-nan-check",
+    r"only for full-iteration CUDA graphs": "bridge-local-per-layer",
+    r"requires dataset pad_to_max_length": "bridge-packing-unpadded",
+    r"Packed attention CUDA graphs": "bridge-packed-attention-unpadded",
 }
 # Raised when layers or graphs are made, which needs a GPU.
 _RUN_TIME = {"rng-tracker-of-local-layers", "variable-sequence-lengths", "fused-cross-entropy-engine", "expandable-segments"}
@@ -233,12 +239,11 @@ def _ours(case: dict[str, Any], core: str) -> set[str]:
     return found
 
 
-def compare(python: str, core: str, folder: str, cases: list[dict[str, Any]]) -> tuple[Counter[str], list[str]]:
-    """Return how often both agreed, and what they said where they did not."""
-    lines = "\n".join(map(json.dumps, cases))
+def ask(python: str, oracle: str, release: str, folder: str, cases: list[dict[str, Any]]) -> list[str]:
+    """Return what the packages in a folder say to each case: an empty text, or the exception."""
     ran = subprocess.run(
-        [python, "-W", "ignore", "-c", _ORACLE],
-        input=lines,
+        [python, "-W", "ignore", "-c", oracle],
+        input="\n".join(map(json.dumps, cases)),
         capture_output=True,
         text=True,
         check=False,
@@ -246,12 +251,23 @@ def compare(python: str, core: str, folder: str, cases: list[dict[str, Any]]) ->
     )
     answers = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith('"')]
     if len(answers) != len(cases):
-        sys.exit(f"{core}: the package answered {len(answers)} of {len(cases)}: {ran.stderr[-500:]}")
+        sys.exit(f"{release}: the package answered {len(answers)} of {len(cases)}: {ran.stderr[-500:]}")
+    return answers
+
+
+def expected_of(said: str) -> str | None:
+    """Return the constraint that an exception is about."""
+    return next((name for pattern, name in SAID.items() if re.search(pattern, said)), None)
+
+
+def compare(python: str, core: str, folder: str, cases: list[dict[str, Any]]) -> tuple[Counter[str], list[str]]:
+    """Return how often both agreed, and what they said where they did not."""
+    answers = ask(python, _ORACLE, core, folder, cases)
     counts: Counter[str] = Counter()
     differ = []
     for case, said in zip(cases, answers, strict=True):
         ours = _ours(case, core)
-        expected = next((name for pattern, name in _SAID.items() if re.search(pattern, said)), None)
+        expected = expected_of(said)
         if said and expected is None:
             counts["about something else"] += 1
             continue

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
 
 CASES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "config/constraints.yaml").read_text())
+RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "config/recipes.yaml").read_text())
 
 
 def _report(text: str, releases: str, **given: Any) -> Report:
@@ -143,6 +144,64 @@ def test_files_of_the_same_tree_that_a_recipe_imports_from_are_followed(tmp_path
     text = "from team.base import base_config\ndef build():\n    cfg = base_config()\n    cfg.model.cuda_graph_impl = 'local'\n"
     assert _ids(examine(text, ".py", ["megatron-bridge==0.4.2"])) == {"bridge-rng-tracker"}
     assert _ids(examine(text, ".py", ["megatron-bridge==0.4.2"], path=recipe)) == set()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_of_any_style_is_read_as_the_packages_take_it(name: str) -> None:
+    for release, ids in RECIPES[name]["finds"].items():
+        report = examine(RECIPES[name]["text"], ".py", [f"megatron-bridge=={release}"], {}, 90)
+        assert _ids(report) == set(ids), (release, report.unread)
+
+
+def test_a_condition_that_only_raises_or_prints_is_not_taken_both_ways() -> None:
+    text = """
+import torch
+def recipe(cfg):
+    if torch.cuda.device_count() < 8:
+        raise ValueError("too few")
+    elif torch.cuda.is_available():
+        print(cfg)
+    cfg.model.cuda_graph_impl = "transformer_engine"
+"""
+    report = examine(text, ".py", ["megatron-bridge==0.6.0"])
+    assert _ids(report) == {"bridge-rng-tracker"}
+    assert len(report.setups) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["os.environ['X'] += 'a'", "a, *b = 1", "'a' * 10**9", "while True:\n    x = 1", "cfg.model.update([1])"]
+)
+def test_statements_that_would_fail_or_never_end_are_not_followed(line: str) -> None:
+    text = f"cfg = base_config()\n{line}\ncfg.model.cuda_graph_impl = 'transformer_engine'\n"
+    report = examine(text, ".py", ["megatron-bridge==0.6.0"])
+    assert _ids(report) == {"bridge-rng-tracker"} or report.unread
+
+
+def test_a_field_of_an_object_that_is_not_known_is_named() -> None:
+    text = "def recipe(names):\n    for one in names[0]:\n        pass\n    names[1].cuda_graph_impl = 'local'\n"
+    report = examine(text, ".py", ["megatron-bridge==0.6.0"])
+    assert any("line 4" in reason and "not known" in reason for reason in report.unread)
+
+
+@pytest.mark.parametrize(
+    ("command", "ids"),
+    [
+        (
+            "run_recipe.py --recipe r model.cuda_graph_impl=transformer_engine model.cuda_graph_scope=[attn]",
+            "bridge-rng-tracker",
+        ),
+        ("run_recipe.py --recipe r model.cuda_graph_impl=transformer_engine rng.te_rng_tracker=true", ""),
+        ("run_recipe.py ++model.cuda_graph_impl=local rng.te_rng_tracker=True", "bridge-local-per-layer"),
+        ("run_script.py --cuda_graph_impl transformer_engine --cuda_graph_scope moe,moe_router", "moe-and-moe-router"),
+        ("run_script.py -m qwen3 --cuda_graph_impl=local --cuda_graph_scope full_iteration -ng 8", ""),
+        ("run_script.py -m qwen3 --cuda_graph_scope moe_preprocess", ""),
+    ],
+)
+def test_overrides_of_a_recipe_on_the_command_line_are_read(command: str, ids: str) -> None:
+    report = examine(f"python {command}", ".sh", ["megatron-bridge==0.6.0"], {}, 90)
+    assert _ids(report) - {"moe-without-drop-and-pad"} == {ids} - {""}
+    assert not report.renames or "--" not in report.renames[0].old
+    assert any("recipe" in reason for reason in report.unread)
 
 
 def test_functions_loops_and_dicts_of_the_file_are_followed() -> None:

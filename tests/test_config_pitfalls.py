@@ -27,7 +27,11 @@ VIOLATIONS = {
     "experts without padding": (['cfg.model.cuda_graph_scope = ["moe"]'], "moe-without-drop-and-pad"),
     "preprocess alone": (['cfg.model.cuda_graph_scope = ["moe_preprocess"]'], "moe-preprocess-without-router"),
     "delayed weight gradients": (
-        ["cfg.comm_overlap.delay_wgrad_compute = True", "cfg.comm_overlap.overlap_moe_expert_parallel_comm = True"],
+        [
+            "cfg.model.cuda_graph_scope = [CudaGraphScope.attn]",  # Bridge 0.4 looks for members, not for strings
+            "cfg.comm_overlap.delay_wgrad_compute = True",
+            "cfg.comm_overlap.overlap_moe_expert_parallel_comm = True",
+        ],
         "delayed-wgrad-in-graph-engine",
     ),
     "CPU offloading": (["cfg.model.cpu_offloading = True", "cfg.model.cpu_offloading_num_layers = 1"], "cpu-offloading"),

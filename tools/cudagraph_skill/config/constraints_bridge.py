@@ -42,8 +42,8 @@ def bridge_nan_check(setup: Setup) -> Clash | None:
 @constraint("bridge-local-per-layer", since=(0, 6), forms=_RECIPE, of_bridge=True)
 def bridge_local_per_layer(setup: Setup) -> Clash | None:
     """Bridge makes per-layer graphs of a training with Transformer Engine only."""
-    if setup.implementation != "local" or setup.whole_iteration:
-        return None
+    if setup.value("cuda_graph_impl") != "local" or setup.whole_iteration:
+        return None  # an old switch is carried over after the check, and takes inference graphs by default
     inference = setup.setting("inference_cuda_graph_scope") is not None and setup.inference_scope in ("layer", "block")
     if inference and not setup.modules:
         return None
@@ -59,24 +59,49 @@ def bridge_local_per_layer(setup: Setup) -> Clash | None:
 @constraint("bridge-packing-unpadded", since=(0, 6), forms=_RECIPE, of_bridge=True)
 def bridge_packing_unpadded(setup: Setup) -> Clash | None:
     """Packed sequences have a fixed shape only when they are padded to it."""
-    if not setup.has_section(_PACKING) or not (setup.whole_iteration or setup.implementation == "transformer_engine"):
+    if not setup.has_section(_PACKING) or _padded(setup):
         return None
-    if setup.value("dataset.pad_to_max_length") or setup.value("dataset.dataset_kwargs.pad_to_max_length"):
+    fixed_lengths = setup.value(f"{_PACKING}.pad_cu_seqlens")
+    if not fixed_lengths and not (_whole_iteration(setup) or setup.value("cuda_graph_impl") == "transformer_engine"):
         return None
+    seen = f"{setup.spelled(f'{_PACKING}.pad_cu_seqlens')}=True" if fixed_lengths else "offline packing with CUDA graphs"
     return Clash(
-        "offline packing with CUDA graphs requires dataset pad_to_max_length=True",
-        (_PACKING, "cuda_graph_impl"),
-        (Change("dataset.pad_to_max_length", True),),
+        f"{seen} requires dataset pad_to_max_length=True",
+        (_PACKING, f"{_PACKING}.pad_cu_seqlens", "cuda_graph_impl"),
+        (_padding(setup),),
     )
+
+
+def _whole_iteration(setup: Setup) -> bool:
+    """Return whether one graph holds the iteration, before Megatron-Core carries old settings over."""
+    written = setup.value("cuda_graph_impl")
+    return written == "full_iteration" or (written == "local" and "full_iteration" in setup.named_modules)
+
+
+def _padded(setup: Setup) -> bool:
+    """Return whether every pack has the same length; Bridge looks for True itself."""
+    names = ("dataset.pad_to_max_length", "dataset.dataset_kwargs.pad_to_max_length")
+    return any(setup.value(name) is True for name in names)
+
+
+def _padding(setup: Setup) -> Change:
+    """Return the change that pads: where the text has it, else in the arguments that every release has."""
+    if setup.setting("dataset.pad_to_max_length"):
+        return Change("dataset.pad_to_max_length", True)
+    setting = setup.setting("dataset.dataset_kwargs")
+    written = setting.value if setting and isinstance(setting.value, dict) else {}
+    return Change("dataset.dataset_kwargs", {**written, "pad_to_max_length": True})
 
 
 @constraint("bridge-packed-attention-unpadded", since=(0, 6), forms=_RECIPE, of_bridge=True)
 def bridge_packed_attention_unpadded(setup: Setup) -> Clash | None:
     """Captured attention reads the boundaries of packed sequences from an array of fixed length."""
-    captured = setup.whole_iteration or (setup.implementation == "transformer_engine" and setup.captures("attn"))
+    modules = [name for name in setup.named_modules if not name.startswith("full")]
+    layers = setup.value("cuda_graph_impl") == "transformer_engine" and (not modules or "attn" in modules)
+    captured = layers or _whole_iteration(setup)
     if not setup.has_section(_PACKING) or not captured or setup.value(f"{_PACKING}.pad_cu_seqlens"):
         return None
-    if not (setup.value("dataset.pad_to_max_length") or setup.value("dataset.dataset_kwargs.pad_to_max_length")):
+    if not _padded(setup):
         return None  # its own constraint
     return Clash(
         "packed attention CUDA graphs require offline_packing_specs.pad_cu_seqlens=True",

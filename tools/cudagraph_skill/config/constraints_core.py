@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.config import options
 from cudagraph_skill.config.constraint import LEAVE_OUT, Change, Clash, constraint
 from cudagraph_skill.config.releases import dotted
-from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.settings import Fixed, Form
 
 if TYPE_CHECKING:
     from cudagraph_skill.config.settings import Setting
@@ -49,19 +49,20 @@ def old_switch_with_impl(setup: Setup) -> Clash | None:
 @constraint("graph-impl-unknown", since=(0, 15))
 def graph_impl_unknown(setup: Setup) -> Clash | None:
     """`cuda_graph_impl` names one of the ways to make graphs that the release has."""
-    value = str(setup.value("cuda_graph_impl") or "none")
+    written = setup.setting("cuda_graph_impl")
+    value = str(setup.value("cuda_graph_impl")) if written else "none"
     known = options.implementations(setup.core)
     if value in known:
         return None
-    written = setup.spelled("cuda_graph_impl")
+    spelled = setup.spelled("cuda_graph_impl")
     if value == "full_iteration":
         return Clash(
-            f"{written} is full_iteration, an invalid CUDA graph implementation before megatron-core 0.18: "
+            f"{spelled} is full_iteration, an invalid CUDA graph implementation before megatron-core 0.18: "
             f"{dotted(setup.core)} has {', '.join(known)}",
             ("cuda_graph_impl",),
             (Change("cuda_graph_impl", "local"), Change("cuda_graph_scope", ["full_iteration"])),
         )
-    message = f"{written} is {value}, an invalid choice: megatron-core {dotted(setup.core)} has {', '.join(known)}"
+    message = f"{spelled} is {value}, an invalid choice: megatron-core {dotted(setup.core)} has {', '.join(known)}"
     return Clash(message, ("cuda_graph_impl",), (), "name one of these")
 
 
@@ -72,11 +73,16 @@ def graph_module_unknown(setup: Setup) -> Clash | None:
     settings = [setting for name in names if (setting := setup.setting(name)) is not None]
     if setup.core < (0, 16) and setup.form is not Form.COMMAND_LINE and setup.implementation != "transformer_engine":
         return None  # nothing looks at the names there
+    if setup.clears_modules:
+        return None
     clashes = (_unknown_module(setup, setting, setup.module_names(setting)) for setting in settings)
     return next((clash for clash in clashes if clash), None)
 
 
 def _unknown_module(setup: Setup, setting: Setting, written: list[str]) -> Clash | None:
+    if isinstance(setting.value, Fixed):
+        message = f"{setting.written} is a tuple, an invalid value: the packages take a list of modules, or a text with commas"
+        return Clash(message, (setting.name,), (Change(setting.name, written),))
     known = options.modules(setup.core)
     unknown = [name for name in written if name not in known]
     if setup.core < (0, 16) and len(written) > 1:
@@ -117,7 +123,7 @@ def full_scope_with_modules(setup: Setup) -> Clash | None:
 def scope_and_modules(setup: Setup) -> Clash | None:
     """The old and the new name of the captured modules exclude one another."""
     scope, modules = setup.setting("cuda_graph_scope"), setup.setting("cuda_graph_modules")
-    if scope is None or modules is None or scope.value is None or modules.value in ([], None, "full"):
+    if setup.clears_modules or scope is None or modules is None or scope.value is None or modules.value in ([], None, "full"):
         return None
     return Clash(
         f"{scope.written} and {modules.written} are both set and cannot be set together: one is the old name of the other",

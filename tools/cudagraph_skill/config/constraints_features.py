@@ -39,7 +39,7 @@ def _list_name(setup: Setup) -> str:
 @constraint("moe-and-moe-router", since=(0, 16))
 def moe_and_moe_router(setup: Setup) -> Clash | None:
     """`moe` captures the layer that `moe_router` captures the start of."""
-    if not setup.per_layer or not {"moe", "moe_router"} <= set(setup.modules):
+    if not setup.checks_modules or not {"moe", "moe_router"} <= set(setup.modules):
         return None
     return Clash(
         f"{_list_name(setup)} must not contain both moe and moe_router: the first captures what the second is a part of",
@@ -66,7 +66,7 @@ def moe_preprocess_without_router(setup: Setup) -> Clash | None:
 def moe_module_in_dense_model(setup: Setup) -> Clash | None:
     """Modules of experts need layers with experts."""
     named = [name for name in ("moe", "moe_router") if name in setup.modules]
-    if not setup.per_layer or not named or setup.experts:
+    if not setup.checks_modules or not named or setup.experts:
         return None
     return Clash(
         f"{_list_name(setup)} has {named[0]}, but the model has no experts ({setup.spelled('num_moe_experts')} is "
@@ -79,7 +79,7 @@ def moe_module_in_dense_model(setup: Setup) -> Clash | None:
 @constraint("mlp-without-dense-layer", since=(0, 16))
 def mlp_without_dense_layer(setup: Setup) -> Clash | None:
     """`mlp` captures the MLP of layers without experts."""
-    if not setup.per_layer or "mlp" not in setup.modules or not setup.experts or setup.dense_layers:
+    if not setup.checks_modules or "mlp" not in setup.modules or not setup.experts or setup.dense_layers:
         return None
     return Clash(
         f"{_list_name(setup)} has mlp, but every layer has experts: an mlp CUDA graph is only supported for dense layers",
@@ -91,7 +91,7 @@ def mlp_without_dense_layer(setup: Setup) -> Clash | None:
 @constraint("moe-without-drop-and-pad", since=(0, 16))
 def moe_without_drop_and_pad(setup: Setup) -> Clash | None:
     """Without dropping and padding the number of tokens of an expert changes from step to step."""
-    if not setup.per_layer or "moe" not in setup.modules or setup.drop_and_pad:
+    if not setup.checks_modules or "moe" not in setup.modules or setup.drop_and_pad:
         return None
     if setup.form is not Form.RECIPE and not setup.experts:
         return None  # its own constraint
@@ -108,7 +108,7 @@ def moe_without_drop_and_pad(setup: Setup) -> Clash | None:
 @constraint("moe-preprocess-synchronizes", since=(0, 16))
 def moe_preprocess_synchronizes(setup: Setup) -> Clash | None:
     """The alltoall dispatcher reads counts on the host where it has to drop or pad."""
-    if not setup.per_layer or "moe_preprocess" not in setup.modules or not setup.experts or setup.drop_and_pad:
+    if not setup.checks_modules or "moe_preprocess" not in setup.modules or not setup.experts or setup.drop_and_pad:
         return None
     reasons = ("moe_expert_capacity_factor", "moe_router_padding_for_fp8", "moe_router_padding_for_quantization")
     reason = next((name for name in reasons if setup.value(name) not in (None, False)), None)
@@ -128,17 +128,16 @@ def moe_preprocess_synchronizes(setup: Setup) -> Clash | None:
 @constraint("expert-overlap", since=(0, 16))
 def expert_overlap(setup: Setup) -> Clash | None:
     """The overlap of expert communication cuts the layer inside of its MLP."""
-    overlaps = setup.value("overlap_moe_expert_parallel_comm") or setup.value("comm_overlap.overlap_moe_expert_parallel_comm")
-    if setup.implementation == "none" or not overlaps:
+    if setup.implementation == "none" or not setup.overlaps_experts:
         return None
-    written = setup.spelled("overlap_moe_expert_parallel_comm")
+    written = setup.spelled(setup.overlaps_experts)
     if setup.implementation != "transformer_engine":
         if setup.core >= (0, 18):
             return None
         return Clash(
             f"{written} is set: megatron-core before 0.18 supports overlap_moe_expert_parallel_comm with CUDA graphs of "
             "transformer_engine only, with a scope of neither moe nor mlp",
-            ("overlap_moe_expert_parallel_comm", "cuda_graph_impl"),
+            (setup.overlaps_experts, "cuda_graph_impl"),
             (Change("cuda_graph_impl", "transformer_engine"), *_without(setup, "full_iteration", "moe", "mlp")[:1]),
         )
     inside = [name for name in ("moe", "mlp") if name in setup.modules]
@@ -146,7 +145,7 @@ def expert_overlap(setup: Setup) -> Clash | None:
         return None
     return Clash(
         f"{_list_name(setup)} has {' and '.join(inside)}: a CUDA graph scope on moe and mlp is not supported with {written}",
-        ("cuda_graph_modules", "cuda_graph_scope", "overlap_moe_expert_parallel_comm"),
+        ("cuda_graph_modules", "cuda_graph_scope", setup.overlaps_experts),
         _without(setup, *inside),
     )
 
@@ -154,15 +153,12 @@ def expert_overlap(setup: Setup) -> Clash | None:
 @constraint("delayed-wgrad-without-overlap")
 def delayed_wgrad_without_overlap(setup: Setup) -> Clash | None:
     """Weight gradients are delayed so that the communication of experts can overlap them."""
-    if not setup.delays_wgrad:
+    if not setup.delays_wgrad or setup.overlaps_experts:
         return None
-    if setup.value("overlap_moe_expert_parallel_comm") or setup.value("comm_overlap.overlap_moe_expert_parallel_comm"):
-        return None
-    prefix = setup.delays_wgrad.rpartition("delay_wgrad_compute")[0]
     return Clash(
         f"{setup.spelled(setup.delays_wgrad)} is set: overlap_moe_expert_parallel_comm must be enabled when enabling it",
         (setup.delays_wgrad,),
-        (Change(f"{prefix}overlap_moe_expert_parallel_comm", True),),
+        (Change(setup.overlap_setting("overlap_moe_expert_parallel_comm"), True),),
     )
 
 
@@ -211,7 +207,7 @@ def delayed_wgrad_without_fusion(setup: Setup) -> Clash | None:
 @constraint("delayed-wgrad-with-bias", since=(0, 17))
 def delayed_wgrad_with_bias(setup: Setup) -> Clash | None:
     """The gradient of a bias is not delayed with that of the weight."""
-    if not _checks_captured_wgrad(setup) or "attn" not in setup.modules:
+    if not _checks_captured_wgrad(setup) or "attn" not in _captured_where_checked(setup):
         return None
     bias = next((name for name in ("add_bias_linear", "add_qkv_bias") if setup.value(name)), None)
     if bias is None:
@@ -228,31 +224,37 @@ def delayed_wgrad_with_bias(setup: Setup) -> Clash | None:
 def _checks_captured_wgrad(setup: Setup) -> bool:
     """Return whether weight gradients are delayed and captured, in a configuration whose package looks for it.
 
-    Megatron-LM looks only where gradients are reduced during backward, Bridge always; TransformerConfig does not.
+    Megatron-LM looks only where gradients are reduced during backward, Bridge always, even without graphs; TransformerConfig
+    does not.
     """
-    if not setup.delays_wgrad or setup.implementation == "none":
+    if not setup.delays_wgrad or (setup.implementation == "none" and setup.form is not Form.RECIPE):
         return False
     if setup.form is Form.KEYWORDS or (setup.form is Form.COMMAND_LINE and not setup.value("overlap_grad_reduce")):
         return False
     if setup.form is Form.RECIPE and setup.delays_wgrad == "delay_wgrad_compute":
         return False  # Bridge looks at its own `comm_overlap`
-    if "attn" in setup.modules:
+    modules = _captured_where_checked(setup)
+    if "attn" in modules:
         return True
-    if "moe_router" not in setup.modules:
+    if "moe_router" not in modules:
         return False
     return setup.value("moe_shared_expert_intermediate_size") is not None and not setup.value("moe_shared_expert_overlap")
+
+
+def _captured_where_checked(setup: Setup) -> list[str]:
+    return setup.named_modules if setup.form is Form.RECIPE else setup.modules
 
 
 @constraint("expert-overlap-with-fsdp", since=(0, 18))
 def expert_overlap_with_fsdp(setup: Setup) -> Clash | None:
     """The overlapped schedule gathers parameters between the parts of a layer."""
     sharded = setup.value("use_megatron_fsdp") or setup.value("ddp.use_megatron_fsdp")
-    if not sharded or not setup.value("overlap_moe_expert_parallel_comm") or not setup.per_layer:
+    if not sharded or not setup.overlaps_experts or not setup.per_layer:
         return None
     return Clash(
-        f"{setup.spelled('overlap_moe_expert_parallel_comm')} with Megatron-FSDP (use_megatron_fsdp): 1F1B overlap with FSDP does not "
+        f"{setup.spelled(setup.overlaps_experts)} with Megatron-FSDP (use_megatron_fsdp): 1F1B overlap with FSDP does not "
         f"support per-layer CUDA graphs ({setup.implementation})",
-        ("overlap_moe_expert_parallel_comm", "cuda_graph_impl"),
+        (setup.overlaps_experts, "cuda_graph_impl"),
         (
             Change("cuda_graph_impl", "full_iteration"),
             *([Change(setup.modules_setting.name, LEAVE_OUT)] if setup.modules_setting else []),

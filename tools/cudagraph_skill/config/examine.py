@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 _ROWS = (constraints_core, constraints_features, constraints_bridge)  # they register their rows when they are imported
 
-_BY_SUFFIX = {".py": "recipe", ".yaml": "document", ".yml": "document", ".json": "json"}
+_BY_SUFFIX = {
+    ".sh": "flags",
+    ".bash": "flags",
+    ".sbatch": "flags",
+    ".py": "recipe",
+    ".yaml": "document",
+    ".yml": "document",
+    ".json": "json",
+}
 _FLAG = re.compile(r"(^|[\s\"'(])--[a-z][\w-]+")
 _KEYED = re.compile(r"^\s*(?:- )?[\"']?[\w.-]+[\"']?\s*:(\s|$)", re.MULTILINE)
 
@@ -91,7 +99,7 @@ def examine(
     """
     kind = _BY_SUFFIX.get(suffix.lower()) or _kind(text)
     bridge = any(re.match(r"\s*megatron[-_.]bridge", one, re.IGNORECASE) for one in wanted)
-    readings = _readings(text, kind, path, variables or {}, bridge=bridge)
+    readings = _readings(text, kind, path, variables or {}, wanted, bridge=bridge)
     if not readings:
         raise SkillError(
             "skill config: no setting of Megatron was found: give a command with flags such as --cuda-graph-impl, a recipe that sets "
@@ -144,13 +152,15 @@ def _kind(text: str) -> str:
     return "json"
 
 
-def _readings(text: str, kind: str, path: Path | None, variables: Mapping[str, str], *, bridge: bool) -> list[Reading]:
+def _readings(
+    text: str, kind: str, path: Path | None, variables: Mapping[str, str], wanted: Sequence[str], *, bridge: bool
+) -> list[Reading]:
     if len(text) > document.LARGEST:
         raise SkillError(
             f"skill config: the text has {len(text)} characters; a configuration of up to {document.LARGEST} is read"
         )
     if kind == "recipe":
-        return recipe.readings(text, variables, bridge=bridge, path=path)
+        return recipe.readings(text, variables, releases.choose(wanted, bridge_used=True), bridge=bridge, path=path)
     if kind in ("document", "json"):
         return document.readings(text, bridge=bridge, is_json=kind == "json")
     return command_line.readings(text)

@@ -34,6 +34,8 @@ def renames(setup: Setup) -> list[Rename]:
     """Return what a configuration calls by a name that its release has replaced."""
     if setup.form is Form.RECIPE and setup.implementation == "none":
         return []  # Bridge clears the scope before Megatron-Core sees it
+    if setup.form is Form.RECIPE and any(setting.written.startswith("--") for setting in setup.reading.settings):
+        return []  # flags of Bridge's scripts, which have no other name
     return [*_scope_values(setup), *_switches(setup), *_scope(setup), *_replaced(setup)]
 
 

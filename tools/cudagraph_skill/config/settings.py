@@ -25,6 +25,20 @@ class Unread:
         return f"Unread({self.text!r})"
 
 
+class Member(str):
+    """The name of a member of an enumeration, as in `CudaGraphScope.attn`."""
+
+    __slots__ = ()
+
+
+class Fixed(list[object]):
+    """A tuple."""
+
+
+class Outside(Unread):
+    """A name of a package that is not read: its value is not known, but it exists."""
+
+
 class Span(NamedTuple):
     """Offsets into the text: of a whole setting, and of its value (empty where it has none of its own)."""
 

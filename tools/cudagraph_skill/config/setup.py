@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config import options
-from cudagraph_skill.config.settings import Form, Reading, Setting, Unread
+from cudagraph_skill.config.settings import Form, Member, Reading, Setting, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,8 +162,16 @@ class Setup:
     @property
     def modules_setting(self) -> Setting | None:
         """The setting that names the captured modules."""
+        if self.clears_modules:
+            return None
         modern = self.setting("cuda_graph_modules") if self.core >= (0, 18) else None
         return modern or self.setting("cuda_graph_scope")
+
+    @cached_property
+    def clears_modules(self) -> bool:
+        """Whether Bridge empties the captured modules before Megatron-Core sees them: 0.6, where `cuda_graph_impl` is none."""
+        since = self.releases.bridge is not None and self.releases.bridge >= (0, 6)
+        return self.form is Form.RECIPE and since and self.value("cuda_graph_impl") in ("none", None)
 
     @cached_property
     def written_modules(self) -> list[str]:
@@ -181,12 +189,25 @@ class Setup:
             return [word for word in words if word]
         return [str(word) for word in value] if isinstance(value, list) else []
 
+    @property
+    def named_modules(self) -> list[str]:
+        """The captured modules of both names, as Bridge reads them before Megatron-Core does: 0.4 reads members of the enumeration only."""
+        settings = [setting for name in ("cuda_graph_scope", "cuda_graph_modules") if (setting := self.setting(name))]
+        if (self.releases.bridge or (9,)) >= (0, 5):
+            return [word for setting in settings for word in self.module_names(setting)]
+        return [
+            word
+            for setting in settings
+            if isinstance(setting.value, list)
+            for word in setting.value
+            if isinstance(word, Member)
+        ]
+
     @cached_property
     def modules(self) -> list[str]:
         """The captured modules of per-layer graphs; an empty list captures whole layers."""
-        per_layer = [
-            name for name in self.written_modules if name not in ("full", "full_iteration", "full_iteration_inference")
-        ]
+        others = ("full", "full_iteration", *(["full_iteration_inference"] if self.core >= (0, 18) else []))
+        per_layer = [name for name in self.written_modules if name not in others]
         if self.core >= (0, 16) and self.implementation == "local" and {"moe_router", "moe_preprocess"} & set(per_layer):
             per_layer += [name for name in ("moe_router", "moe_preprocess") if name not in per_layer]
         return per_layer
@@ -208,9 +229,10 @@ class Setup:
         """Whether graphs are made, one or several a layer."""
         return self.implementation in ("local", "transformer_engine") and not self.whole_iteration
 
-    def captures(self, *names: str) -> bool:
-        """Return whether a graph holds one of these modules."""
-        return self.implementation != "none" and (not self.modules or bool(set(names) & set(self.modules)))
+    @property
+    def checks_modules(self) -> bool:
+        """Whether the captured modules are compared with the model: until 0.17 also those beside `full_iteration`."""
+        return self.per_layer or (self.whole_iteration and self.core < (0, 18))
 
     @cached_property
     def inference_scope(self) -> str:
@@ -249,8 +271,18 @@ class Setup:
     @property
     def delays_wgrad(self) -> str:
         """The setting that delays weight gradients, or an empty text."""
-        names = ("comm_overlap.delay_wgrad_compute", "delay_wgrad_compute")
-        return next((name for name in names if self.value(name)), "")
+        name = self.overlap_setting("delay_wgrad_compute")
+        return name if self.value(name) else ""
+
+    @property
+    def overlaps_experts(self) -> str:
+        """The setting that overlaps the communication of experts, or an empty text."""
+        name = self.overlap_setting("overlap_moe_expert_parallel_comm")
+        return name if self.value(name) else ""
+
+    def overlap_setting(self, name: str) -> str:
+        """Return the setting of an overlap that counts: Bridge writes those of a `comm_overlap` over the model's, given or not."""
+        return f"comm_overlap.{name}" if self.form is Form.RECIPE and self.has_section("comm_overlap") else name
 
     @property
     def offloads(self) -> bool:

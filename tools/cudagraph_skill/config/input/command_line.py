@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.config.input import shell
+from cudagraph_skill.config.input import overrides, shell
 from cudagraph_skill.config.options import FLAGS, Flag
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
 
@@ -20,11 +20,20 @@ def readings(text: str) -> list[Reading]:
     """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines."""
     script = shell.parse(text)
     commands = _joined([command for command in script.commands if _has_flags(command.words)])
+    of_bridge = [command for command in script.commands if overrides.present(command.words)]
     defined = [word for words in script.variables.values() for word in words]
     if not commands and _has_flags(defined):
         commands = [shell.Command(defined, script.environment)]
-    several = len(commands) > 1
-    return [_reading(text, script, command, titled=several) for command in commands]
+    several = len(commands) + len(of_bridge) > 1
+    found = [_reading(text, script, command, titled=several) for command in commands if command not in of_bridge]
+    for command in of_bridge:
+        title = _title(text, command) if several else ""
+        found.append(_completed(overrides.reading(text, command.words, title), text, script, command))
+    return found
+
+
+def _title(text: str, command: shell.Command) -> str:
+    return f"the command of line {_line(text, command.words[0].start)}"
 
 
 def _joined(commands: list[shell.Command]) -> list[shell.Command]:
@@ -47,9 +56,13 @@ def is_flag(word: str) -> bool:
 
 
 def _reading(text: str, script: shell.Script, command: shell.Command, *, titled: bool) -> Reading:
-    line = _line(text, command.words[0].start)
-    reading = Reading(Form.COMMAND_LINE, f"the command of line {line}" if titled else "")
+    reading = Reading(Form.COMMAND_LINE, _title(text, command) if titled else "")
     reading.settings = list(_settings(text, command.words))
+    return _completed(reading, text, script, command)
+
+
+def _completed(reading: Reading, text: str, script: shell.Script, command: shell.Command) -> Reading:
+    """Add the environment of a command, and what is not known of it."""
     for name, word in command.environment.items():
         span = Span(word.start, word.end)
         value: object = Unread(word.text) if word.unread else word.text

@@ -8,9 +8,11 @@ import operator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.config.input.builtin import computed, is_quiet, plain
 from cudagraph_skill.config.input.module import Function, Imported, Module
-from cudagraph_skill.config.input.record import Given, Record
-from cudagraph_skill.config.settings import Setting, Span, Unread
+from cudagraph_skill.config.input.record import Class, Given, Record
+from cudagraph_skill.config.options import LIVES
+from cudagraph_skill.config.settings import Fixed, Member, Outside, Setting, Span, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +21,26 @@ _MOST_STEPS = 50_000
 _DEEPEST = 12  # calls of functions of the file
 _LONGEST = 10_000  # elements of a list
 _ENUMS = ("CudaGraphScope", "CudaGraphModule", "InferenceCudaGraphScope")
+_TYPES: dict[str, type] = {"bool": bool, "dict": dict, "float": float, "int": int, "list": list, "str": str}
+_ENVIRONMENTS = ("os.environ", "environ")
 _HELPERS = ("set_full_iteration_cuda_graph", "set_cuda_graph_modules", "clear_cuda_graph_modules")
 _METHODS: dict[type, tuple[str, ...]] = {
     dict: ("items", "keys", "values", "get", "pop", "copy", "setdefault"),
-    list: ("copy", "index", "count"),
-    str: ("split", "lower", "upper", "strip", "replace"),
+    list: ("copy", "index", "count", "pop"),
+    str: (
+        "split",
+        "rsplit",
+        "lower",
+        "upper",
+        "strip",
+        "replace",
+        "join",
+        "startswith",
+        "endswith",
+        "removeprefix",
+        "removesuffix",
+        "partition",
+    ),
 }
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -64,6 +81,7 @@ class Follower:
     Attributes:
         decisions: The way to take at each condition that is not known; the first way after they run out.
         variables: The environment of the run, as the user gave it.
+        has: Says whether the releases in use have a field, or an importable name; None where that is not known.
         taken: The ways that were taken.
         records: Every record that was made or was given a field.
         environment: Variables that the code sets in `os.environ`.
@@ -71,8 +89,11 @@ class Follower:
         unread: What was not followed.
     """
 
-    def __init__(self, module: Module, decisions: Sequence[bool], variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, module: Module, decisions: Sequence[bool], variables: Mapping[str, str], has: Callable[[str], bool | None]
+    ) -> None:
         self.variables = variables
+        self.has = has
         self.main = self.module = module
         self.calling = 0  # line of the main file that leads into another one
         self.decisions = list(decisions)
@@ -93,7 +114,7 @@ class Follower:
             return
         self.records.clear()
         with suppress(_ReturnedError):
-            self._block(root.body, self._arguments(root, [], {}, names))
+            self._block(root.body, self._arguments(root, [], None, names))
 
     # Statements
 
@@ -120,24 +141,77 @@ class Follower:
                 self.value(node.value, names, node)
             case ast.Return():
                 raise _ReturnedError(self.value(node.value, names) if node.value else None)
-            case ast.If():
-                self._block(node.body if self._decided(node.test, names) else node.orelse, names)
-            case ast.For():
-                self._loop(node, names)
-            case ast.With():
-                self._block(node.body, names)
-            case ast.Try():
-                self._block([*node.body, *node.orelse, *node.finalbody], names)
             case ast.FunctionDef():
-                names[node.name] = Function(node, self.module)
+                names[node.name] = Function(node, self.module, names)
             case ast.ImportFrom():
                 self._import(node, names)
             case ast.ClassDef():
                 self._class(node, names)
-            case ast.Delete() | ast.While() | ast.Match():
-                self._skip(node)
+            case ast.Delete():
+                self._skip(node, names)
             case _:
-                pass
+                self._compound(node, names)
+
+    def _compound(self, node: ast.stmt, names: dict[str, object]) -> None:
+        """Follow a statement that holds others."""
+        match node:
+            case ast.If():
+                self._block(self._branch(node, names), names)
+            case ast.For():
+                self._loop(node, names)
+            case ast.While():
+                self._while(node, names)
+            case ast.Match():
+                self._match(node, names)
+            case ast.With():
+                for item in node.items:
+                    value = self.value(item.context_expr, names)
+                    if item.optional_vars:
+                        self._assign(item.optional_vars, value, node, item.context_expr, names)
+                self._block(node.body, names)
+            case ast.Try():
+                handled = node.handlers[0].body if node.handlers and self._fails(node.body) else [*node.body, *node.orelse]
+                self._block([*handled, *node.finalbody], names)
+
+    def _fails(self, body: Sequence[ast.stmt]) -> bool:
+        """Return whether a block imports what the releases in use do not have."""
+        imports = (node for node in body if isinstance(node, ast.ImportFrom))
+        return any(
+            self.has(name) is False for node in imports for name in (node.module or "", *(alias.name for alias in node.names))
+        )
+
+    def _while(self, node: ast.While, names: dict[str, object]) -> None:
+        while True:
+            test = self.value(node.test, names)
+            if _is_unknown(test):
+                self._skip(node, names)
+            if _is_unknown(test) or not test:
+                return
+            self._block(node.body, names)
+
+    def _match(self, node: ast.Match, names: dict[str, object]) -> None:
+        subject = self.value(node.subject, names)
+        for case in node.cases:
+            fits = self._fits(case.pattern, subject, names)
+            if fits is None or case.guard:
+                self._skip(node, names)
+                return
+            if fits:
+                self._block(case.body, names)
+                return
+
+    def _fits(self, pattern: ast.pattern, subject: object, names: dict[str, object]) -> bool | None:
+        """Return whether a value matches a pattern; None where that is not known."""
+        match pattern:
+            case ast.MatchAs(pattern=None, name=None):
+                return True
+            case ast.MatchValue() | ast.MatchSingleton():
+                value = self.value(pattern.value, names) if isinstance(pattern, ast.MatchValue) else pattern.value
+                return None if _is_unknown(subject) or _is_unknown(value) else bool(subject == value)
+            case ast.MatchOr():
+                ways = [self._fits(one, subject, names) for one in pattern.patterns]
+                return None if None in ways else any(ways)
+        return None
 
     def _import(self, node: ast.ImportFrom, names: dict[str, object]) -> None:
         """Bind names to other files, which are read when a value is needed."""
@@ -155,7 +229,7 @@ class Follower:
     def _looked_up(self, imported: Imported, name: str) -> object:
         module = imported.into.imported(imported.node)
         if module is None:
-            return Unread(name)
+            return Outside(name)
         if module.names is None:
             module.names = {}
             outer, kept = self.module, list(self.records)
@@ -163,9 +237,13 @@ class Follower:
             with suppress(_ReturnedError):
                 self._block(module.tree.body, module.names)
             self.module, self.records = outer, kept
-        return module.names.get(imported.name, Unread(name))
+        return module.names.get(imported.name, Outside(name))
 
-    def _skip(self, node: ast.stmt) -> None:
+    def _skip(self, node: ast.stmt, names: dict[str, object]) -> None:
+        """Forget what a statement that is not followed binds."""
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, (ast.Store, ast.Del)):
+                names[inner.id] = self._unknown(node)
         text = self.source(node)
         if "cuda_graph" in text or "rng_tracker" in text:
             self.unread.append(f"line {self._line(node)}: `{text.splitlines()[0][:80]}` was not followed")
@@ -173,7 +251,13 @@ class Follower:
     def _class(self, node: ast.ClassDef, names: dict[str, object]) -> None:
         """Take the fields that a class gives a default as those of an object of it."""
         bases = [base.id if isinstance(base, ast.Name) else getattr(base, "attr", "") for base in node.bases]
-        record = self._record(bases[0] if bases else node.name, "")
+        own = [base for name in bases if isinstance(base := names.get(name), Class)]
+        record = own[0].record.copied() if own else Record(bases[0] if bases else node.name)
+        if node.name not in self.module.used:
+            self._keep(record)
+        functions = {one.name: Function(one, self.module, names) for one in node.body if isinstance(one, ast.FunctionDef)}
+        record.methods = {**(own[0].methods if own else {}), **functions}
+        names[node.name] = Class(record, record.methods)
         for statement in node.body:
             target: ast.expr | None = statement.target if isinstance(statement, ast.AnnAssign) else None
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -185,17 +269,36 @@ class Follower:
 
     def _loop(self, node: ast.For, names: dict[str, object]) -> None:
         elements = self.value(node.iter, names)
+        elements = list(elements) if isinstance(elements, dict) else elements
         if not isinstance(elements, list):
-            self._skip(node)
+            self._skip(node, names)
             return
         for element in elements:
             self._assign(node.target, element, node, node.iter, names)
             self._block(node.body, names)
 
+    def _branch(self, node: ast.If, names: dict[str, object]) -> Sequence[ast.stmt]:
+        """Return the way to take; one that only raises or prints is not tried where the condition is not known."""
+        test = self.value(node.test, names)
+        if isinstance(test, (Outside, Function, Class)) or not _is_unknown(test):
+            return node.body if self._is_true(test) else node.orelse
+        if _is_harmless(node.body):
+            return node.orelse
+        if node.orelse and _is_harmless(node.orelse):
+            return node.body
+        return node.body if self._chosen() else node.orelse
+
     def _decided(self, test: ast.expr, names: dict[str, object]) -> bool:
         value = self.value(test, names)
-        if not _is_unknown(value):
-            return bool(value) or isinstance(value, Record)
+        known = isinstance(value, (Outside, Function, Class)) or not _is_unknown(value)
+        return self._is_true(value) if known else self._chosen()
+
+    @staticmethod
+    def _is_true(value: object) -> bool:
+        return isinstance(value, (Outside, Function, Class, Record)) or bool(value)
+
+    def _chosen(self) -> bool:
+        """Take a way through a condition that is not known, and keep which it was."""
         way = self.decisions[len(self.taken)] if len(self.taken) < len(self.decisions) else True
         self.taken.append(way)
         return way
@@ -210,12 +313,29 @@ class Follower:
                 if isinstance(owner, Record):
                     owner.give(target.attr, self._given(value, self.source(target), node, right))
                     self._keep(owner)
+                elif target.attr in LIVES:
+                    self._lost(node)
             case ast.Tuple() | ast.List():
-                values = value if isinstance(value, list) and len(value) == len(target.elts) else None
-                for index, element in enumerate(target.elts):
-                    self._assign(element, values[index] if values else self._unknown(right), node, right, names)
+                self._unpack(target.elts, value, node, right, names)
             case ast.Subscript():
                 self._assign_item(target, value, node, right, names)
+
+    def _unpack(
+        self, targets: Sequence[ast.expr], value: object, node: ast.stmt, right: ast.expr, names: dict[str, object]
+    ) -> None:
+        """Assign the elements of a list, or what is not known where it is none of that length."""
+        starred = next((index for index, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+        values: list[object] | None = value if isinstance(value, list) else None
+        if values is not None and starred is not None and len(values) >= len(targets) - 1:
+            end = len(values) - (len(targets) - starred - 1)
+            values = [*values[:starred], values[starred:end], *values[end:]]
+        for index, target in enumerate(targets):
+            element = values[index] if values is not None and len(values) == len(targets) else self._unknown(right)
+            self._assign(target.value if isinstance(target, ast.Starred) else target, element, node, right, names)
+
+    def _lost(self, node: ast.AST) -> None:
+        text = self.source(node).partition("\n")[0][:80]
+        self.unread.append(f"line {self._line(node)}: `{text}` sets a field of an object that is not known")
 
     def _assign_item(
         self, target: ast.Subscript, value: object, node: ast.stmt, right: ast.expr, names: dict[str, object]
@@ -228,9 +348,12 @@ class Follower:
             self.environment[key] = Setting(key, kept, key, self._line(node), span)
             return
         owner = self.value(target.value, names)
+        self.seen.add(id(target.slice))
         if isinstance(owner, dict) and isinstance(key, (str, int)):
             owner[key] = value
-            self.seen.add(id(target.slice))
+        elif isinstance(owner, Record) and isinstance(key, str):
+            owner.give(key, self._given(value, f"{self.source(target.value)}[{key!r}]", node, right))
+            self._keep(owner)
 
     # Values
 
@@ -248,7 +371,10 @@ class Follower:
                 return node.value
             case ast.Name():
                 return self._resolved(node.id, names) if node.id in names else self._unknown(node)
-            case ast.List() | ast.Tuple() | ast.Set():
+            case ast.Tuple():
+                elements = self._elements(node.elts, names)
+                return Fixed(elements) if isinstance(elements, list) else elements
+            case ast.List() | ast.Set():
                 return self._elements(node.elts, names)
             case ast.Dict():
                 return self._dict(node, names)
@@ -258,8 +384,15 @@ class Follower:
                 return self._call(node, names, statement)
             case ast.Subscript():
                 return self._item(node, names)
-            case ast.ListComp(generators=[generator]) | ast.GeneratorExp(generators=[generator]):
-                return self._comprehension(node.elt, generator, names)
+            case ast.NamedExpr():
+                names[node.target.id] = self.value(node.value, names)
+                return names[node.target.id]
+            case ast.Lambda():
+                body = ast.copy_location(ast.Return(node.body), node)
+                function = ast.FunctionDef(name="<lambda>", args=node.args, body=[body], decorator_list=[])
+                return Function(ast.copy_location(function, node), self.module, names)
+            case ast.Yield(value=ast.expr() as given):
+                raise _ReturnedError(self.value(given, names))  # what a context manager hands out
             case ast.JoinedStr():
                 return self._joined(node, names)
             case ast.FormattedValue():
@@ -269,6 +402,13 @@ class Follower:
     def _computed(self, node: ast.expr, names: dict[str, object]) -> Any:
         """Return the value of an operation."""
         match node:
+            case ast.DictComp(generators=[generator]):
+                pairs = self._comprehension(
+                    ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node), generator, names
+                )
+                return dict(pairs) if isinstance(pairs, list) else pairs
+            case ast.ListComp(generators=[generator]) | ast.GeneratorExp(generators=[generator]):
+                return self._comprehension(node.elt, generator, names)
             case ast.BoolOp():
                 return self._bool(node, names)
             case ast.UnaryOp(op=ast.Not()):
@@ -280,6 +420,10 @@ class Follower:
                 return self.value(node.body if self._decided(node.test, names) else node.orelse, names)
             case ast.Compare(ops=[op], comparators=[right]):
                 sides = self.value(node.left, names), self.value(right, names)
+                if isinstance(sides[0], (Outside, Function, Class)) and sides[1] is None:
+                    return isinstance(op, (ast.IsNot, ast.NotEq))
+                if _dotted(right) in _ENVIRONMENTS and isinstance(op, (ast.In, ast.NotIn)):
+                    return (self._variable(sides[0]) is not None) == isinstance(op, ast.In)
                 unknown = next((side for side in sides if _is_unknown(side)), None)
                 return self._unknown(node) if unknown is not None else _COMPARISONS[type(op)](*sides)
             case ast.BinOp():
@@ -287,9 +431,11 @@ class Follower:
         return self._unknown(node)
 
     def _item(self, node: ast.Subscript, names: dict[str, object]) -> Any:
+        if _dotted(node.value) in _ENVIRONMENTS:
+            return self._variable(self.value(node.slice, names))
         owner, key = self.value(node.value, names), self.value(node.slice, names)
-        if isinstance(node.value, ast.Name) and node.value.id in _ENUMS:
-            return key
+        if _enumeration(node.value, names):
+            return Member(key) if isinstance(key, str) else self._unknown(node)
         return owner[key] if isinstance(owner, (list, dict)) and not isinstance(key, Unread) else self._unknown(node)
 
     def _elements(self, nodes: Sequence[ast.expr], names: dict[str, object]) -> Any:
@@ -312,18 +458,25 @@ class Follower:
         return result
 
     def _attribute(self, node: ast.Attribute, names: dict[str, object]) -> Any:
-        if isinstance(node.value, (ast.Name, ast.Attribute)) and _dotted(node.value).rpartition(".")[2] in _ENUMS:
-            return node.attr
+        if _enumeration(node.value, names):
+            return Member(node.attr)
         owner = self.value(node.value, names)
-        if not isinstance(owner, Record):
-            return self._unknown(node)
-        if node.attr in owner.fields:
-            return owner.fields[node.attr]
-        if not owner.base:
-            return self._unknown(node)
+        if isinstance(owner, str) and node.attr in ("name", "value"):
+            return owner  # of a member of an enumeration
+        if isinstance(owner, Class):
+            return owner.record.fields.get(node.attr, self._unknown(node))
+        return self._field(owner, node.attr) if isinstance(owner, Record) else self._unknown(node)
+
+    def _field(self, owner: Record, name: str) -> object:
+        """Return a field of an object, one that the text does not set as an object that it may set fields of."""
+        if name == "__dict__":
+            return owner
+        if name in owner.fields:
+            return owner.fields[name]
         section = self._record("", owner.base)
-        owner.fields[node.attr] = section
-        owner.opened.add(node.attr)
+        section.default = not owner.base
+        owner.fields[name] = section
+        owner.opened.add(name)
         self._keep(owner)
         return section
 
@@ -346,15 +499,22 @@ class Follower:
         counts = [side for side in (left, right) if isinstance(side, int)]
         if sizes and counts and max(sizes) * max(counts) > _LONGEST:
             return self._unknown(node)
-        return _ARITHMETIC[op](left, right)
+        if isinstance(left, list) and isinstance(right, list) and op in (ast.Sub, ast.BitOr):  # sets
+            return [one for one in left if one not in right] + (right if op is ast.BitOr else [])
+        try:
+            return _ARITHMETIC[op](left, right)
+        except (TypeError, ValueError, ArithmeticError):
+            return self._unknown(node)
 
     def _comprehension(self, element: ast.expr, generator: ast.comprehension, names: dict[str, object]) -> Any:
         source = self.value(generator.iter, names)
-        if not isinstance(source, list) or not isinstance(generator.target, ast.Name):
+        source = list(source) if isinstance(source, dict) else source
+        if not isinstance(source, list):
             return self._unknown(element)
         result = []
         for one in source:
-            inner = names | {generator.target.id: one}
+            inner = dict(names)
+            self._assign(generator.target, one, ast.copy_location(ast.Pass(), element), generator.iter, inner)
             if all(self.value(test, inner) is True for test in generator.ifs):
                 result.append(self.value(element, inner))
         return next((one for one in result if isinstance(one, Unread)), result)
@@ -373,9 +533,28 @@ class Follower:
             return done
         if last in _HELPERS and node.args:
             return self._helper(node, self.value(node.args[0], names), names)
-        function = self._resolved(name, names) if name in names and not last[:1].isupper() else None
+        function = self._callee(node, names)
         if isinstance(function, Function) and self.depth < _DEEPEST:
             return self._inlined(function, node, names)
+        if isinstance(function, Class):
+            return self._instantiated(function, node, names)
+        if name in (
+            "OmegaConf.update",
+            "reduce",
+            "functools.reduce",
+            "partial",
+            "functools.partial",
+            "hasattr",
+            "isinstance",
+            "filter",
+            "map",
+            "vars",
+            "asdict",
+            "field",
+        ):
+            return self._special(last, node, names)
+        if name in ("os.getenv", "getenv") and node.args:
+            return self._variable(*(self.value(argument, names) for argument in node.args))
         known = {
             "setattr": self._setattr,
             "replace": self._replace,
@@ -385,25 +564,82 @@ class Follower:
         }
         if last in known and node.args:
             return known[last](node, names, statement)
-        if last in ("list", "tuple", "sorted") and len(node.args) == 1:
-            return self.value(node.args[0], names)
-        if last == "dict":
+        if last == "dict" and not node.args:
             return self._keywords(node, names)
+        if (result := computed(name, [self.value(argument, names) for argument in node.args])) is not NotImplemented:
+            return result | self._keywords(node, names) if name == "dict" else result
+        if is_quiet(name):
+            return self._unknown(node)
         if last[:1].isupper():
             return self._constructed(node, last, names)
         return self._foreign(node, names)
 
+    def _callee(self, node: ast.Call, names: dict[str, object]) -> object:
+        """Return the function or class of the file that is called, if it is one."""
+        if isinstance(node.func, ast.Name):
+            return self._resolved(node.func.id, names) if node.func.id in names else None
+        return self.value(node.func, names) if isinstance(node.func, (ast.Subscript, ast.Lambda)) else None
+
+    def _special(self, last: str, node: ast.Call, names: dict[str, object]) -> Any:
+        """Carry out functions that take objects apart."""
+        arguments = [self.value(argument, names) for argument in node.args]
+        match last, arguments:
+            case "update", [Record() as owner, str(path), value, *_]:
+                *sections, name = path.split(".")
+                target = self._below(owner, sections)
+                if isinstance(target, Record):
+                    target.give(name, self._given(value, path, node, node.args[2]))
+                return None
+            case "reduce", [_, list(path), Record() as owner] if _dotted(node.args[0]) == "getattr":
+                return self._below(owner, path)
+            case "partial", [Function() as function, *positional]:
+                keywords = {**function.keywords, **self._keywords(node, names)}
+                return function._replace(positional=(*function.positional, *positional), keywords=keywords)
+            case "hasattr", [Record() as owner, str(name)]:
+                known = True if name in owner.fields and name not in owner.opened else self.has(name)
+                return self._unknown(node) if known is None else known
+            case "isinstance", [value, _] if plain(value) and _dotted(node.args[1]) in _TYPES:
+                return isinstance(value, _TYPES[_dotted(node.args[1])])
+            case "map" | "filter", [Function() as function, list(values)]:
+                results = [self._run(function, [value], {}, self._line(node)) for value in values]
+                kept = [value for value, result in zip(values, results, strict=True) if self._is_true(result)]
+                return results if last == "map" else kept if all(plain(result) for result in results) else self._unknown(node)
+            case "vars", [Record() as owner]:
+                return owner
+            case "asdict", [Record(base="") as owner]:
+                return {name: value for name, value in owner.fields.items() if name not in owner.opened}
+            case "field", []:
+                given = self._keywords(node, names)
+                factory = given.get("default_factory")
+                return (
+                    self._run(factory, [], {}, self._line(node))
+                    if isinstance(factory, Function)
+                    else given.get("default", self._unknown(node))
+                )
+        return self._unknown(node) if last in ("hasattr", "isinstance", "partial") else self._foreign(node, names)
+
+    def _below(self, owner: object, path: Sequence[str]) -> object:
+        """Return the object that a path of field names leads to."""
+        for name in path:
+            owner = self._field(owner, name) if isinstance(owner, Record) else Unread(name)
+        return owner
+
     def _method(self, node: ast.Call, func: ast.Attribute, names: dict[str, object]) -> Any:
         """Carry out the methods of lists, dicts and texts, and of `os.environ`."""
         arguments = [self.value(argument, names) for argument in node.args]
-        if _dotted(func.value) in ("os.environ", "environ") and func.attr == "get" and arguments:
+        if _dotted(func.value) in _ENVIRONMENTS and func.attr == "get" and arguments:
             return self._variable(*arguments)
-        if _dotted(func.value) in ("os.environ", "environ") and func.attr == "setdefault" and len(arguments) == 2:
+        if _dotted(func.value) in _ENVIRONMENTS and func.attr == "setdefault" and len(arguments) == 2:
             key, value = arguments
             if isinstance(key, str):
                 self.environment.setdefault(key, Setting(key, value, key, self._line(node)))
             return value
-        owner = self.value(func.value, names) if not isinstance(func.value, ast.Call) else None
+        owner = self.value(func.value, names)
+        method = owner.methods.get(func.attr) if isinstance(owner, (Record, Class)) else None
+        if method is not None and method.module is self.main:
+            return self._inlined(_bound(owner, method), node, names)
+        if isinstance(owner, Record) and func.attr == "update" and len(arguments) <= 1:
+            return self._updated(owner, arguments, node, names)
         if isinstance(owner, list) and func.attr in ("append", "extend", "remove", "insert"):
             self._change(owner, func, arguments, names, node)
             return None
@@ -412,12 +648,24 @@ class Follower:
             return None
         if func.attr in _METHODS.get(type(owner), ()):
             result = getattr(owner, func.attr)(*arguments)
-            return (
-                [list(one) if isinstance(one, tuple) else one for one in result]
-                if func.attr in ("items", "keys", "values")
-                else result
-            )
+            if func.attr in ("items", "keys", "values"):
+                return [list(one) if isinstance(one, tuple) else one for one in result]
+            return list(result) if isinstance(result, tuple) else result
         return NotImplemented
+
+    def _updated(self, owner: Record, arguments: list[Any], node: ast.Call, names: dict[str, object]) -> Any:
+        """Give an object the entries of a dict."""
+        entries = {**(arguments[0] if arguments and isinstance(arguments[0], dict) else {}), **self._keywords(node, names)}
+        if arguments and not isinstance(arguments[0], dict):
+            return NotImplemented
+        for name, value in entries.items():
+            if isinstance(value, dict) and isinstance(section := self._field(owner, name), Record):
+                for inner, one in value.items():
+                    section.give(str(inner), Given(one, f"{name}.{inner}", self._line(node), None))
+            else:
+                owner.give(str(name), Given(value, str(name), self._line(node), None))
+        self._keep(owner)
+        return None
 
     def _variable(self, name: object, default: object = None) -> object:
         """Return what the environment has: what the code set, else what the user gave, else nothing."""
@@ -441,17 +689,25 @@ class Follower:
             if keyword.arg:
                 result[keyword.arg] = value
             elif isinstance(value, dict):
-                result |= value
+                result |= {str(name): one for name, one in value.items()}
+            else:
+                text = self.source(keyword.value)[:60]
+                self.unread.append(f"line {self._line(node)}: the arguments in `**{text}` were not read")
         return result
 
     def _inlined(self, function: Function, node: ast.Call, names: dict[str, object]) -> Any:
-        positional = [self.value(argument, names) for argument in node.args]
-        keywords = self._keywords(node, names)
-        outer, line = self.module, self._line(node)
+        positional: list[object] = list(function.positional)
+        for argument in node.args:
+            value = self.value(argument.value if isinstance(argument, ast.Starred) else argument, names)
+            positional += value if isinstance(argument, ast.Starred) and isinstance(value, list) else [value]
+        return self._run(function, positional, {**function.keywords, **self._keywords(node, names)}, self._line(node))
+
+    def _run(self, function: Function, positional: Sequence[object], keywords: dict[str, object], line: int) -> Any:
+        outer = self.module
         self.module, self.calling = function.module, line
         self.depth += 1
         try:
-            inner = self._arguments(function.node, positional, keywords, function.module.names or names)
+            inner = self._arguments(function.node, positional, keywords, function.names)
             self._block(function.node.body, inner)
         except _ReturnedError as returned:
             return returned.value
@@ -461,10 +717,18 @@ class Follower:
         return None
 
     def _arguments(
-        self, function: ast.FunctionDef, positional: Sequence[object], keywords: dict[str, object], names: dict[str, object]
+        self, function: ast.FunctionDef, positional: Sequence[object], given: dict[str, object] | None, names: dict[str, object]
     ) -> dict[str, object]:
-        """Return the names of a function: its arguments, else their defaults, else objects that are not known."""
+        """Return the names of a function: its arguments, else their defaults, else objects that are not known.
+
+        Args:
+            function: Its syntax.
+            positional: Positional arguments.
+            given: Keyword arguments; None where nothing in the file calls it.
+            names: What is bound where it is defined.
+        """
         inner = dict(names)
+        keywords = given or {}
         args = function.args
         places = [*args.posonlyargs, *args.args]
         defaults: list[ast.expr | None] = [None] * (len(places) - len(args.defaults)) + list(args.defaults)
@@ -478,8 +742,13 @@ class Follower:
                 inner[argument.arg] = self.value(default, names)
             else:
                 inner[argument.arg] = self._argument(function, argument.arg)
+        if args.vararg:
+            inner[args.vararg.arg] = list(positional[len(places) :])
         if args.kwarg:
-            inner[args.kwarg.arg] = Unread(f"**{args.kwarg.arg}")
+            own = {argument.arg for argument, _ in both}
+            rest = {name: value for name, value in keywords.items() if name not in own}
+            called_elsewhere = given is None and function.name.startswith("_")
+            inner[args.kwarg.arg] = Unread(f"**{args.kwarg.arg}") if called_elsewhere else rest
         return inner
 
     def _argument(self, function: ast.FunctionDef, name: str) -> Record:
@@ -497,6 +766,8 @@ class Follower:
             self._keep(owner)
         elif isinstance(owner, Record):
             self.unread.append(f"line {self._line(node)}: `{self.source(node)[:80]}` sets a field whose name is not known")
+        else:
+            self._lost(node)
 
     def _replace(self, node: ast.Call, names: dict[str, object], _: ast.stmt | None) -> Any:
         owner = self.value(node.args[0], names)
@@ -516,15 +787,34 @@ class Follower:
 
     def _getattr(self, node: ast.Call, names: dict[str, object], _: ast.stmt | None) -> Any:
         owner, name = self.value(node.args[0], names), self.value(node.args[1], names)
-        if isinstance(owner, Record) and name in owner.fields:
-            return owner.fields[name]
-        return self._unknown(node)
+        if isinstance(name, str) and _enumeration(node.args[0], names):
+            return Member(name)
+        if isinstance(owner, Record) and isinstance(name, str) and (len(node.args) == 2 or name in owner.fields):
+            return self._field(owner, name)
+        absent = isinstance(owner, Record) and isinstance(name, str) and self.has(name) is False
+        return self.value(node.args[2], names) if absent else self._unknown(node)
 
     def _constructed(self, node: ast.Call, kind: str, names: dict[str, object]) -> Record:
         for argument in node.args:
             self.value(argument, names)
         record = self._record(kind, "")
         self._fill(record, node, names)
+        return record
+
+    def _instantiated(self, kind: Class, node: ast.Call, names: dict[str, object]) -> Record:
+        """Make an object of a class of the file: with its defaults, and by its `__init__` if it has one."""
+        record = kind.record.copied()
+        self._keep(record)
+        if any(method.module is not self.main for method in kind.methods.values()):
+            self._fill(record, node, names)
+            record.base = record.base or f"{_dotted(node.func)}()"
+            return record
+        if "__init__" in kind.methods:
+            self._inlined(_bound(record, kind.methods["__init__"]), node, names)
+            return record
+        self._fill(record, node, names)
+        if "__post_init__" in kind.methods:
+            self._run(kind.methods["__post_init__"], [record], {}, self._line(node))
         return record
 
     def _fill(self, record: Record, node: ast.Call, names: dict[str, object]) -> None:
@@ -606,6 +896,30 @@ def _dotted(node: ast.expr) -> str:
     return f"{owner}.{node.attr}" if owner and isinstance(node, ast.Attribute) else ""
 
 
+def _enumeration(node: ast.expr, names: dict[str, object]) -> bool:
+    """Return whether an expression names an enumeration of captured modules, also under another name."""
+    bound = names.get(node.id) if isinstance(node, ast.Name) else None
+    name = bound.name if isinstance(bound, Imported) else bound.text if isinstance(bound, Outside) else _dotted(node)
+    return name.rpartition(".")[2] in _ENUMS
+
+
+def _is_harmless(body: Sequence[ast.stmt]) -> bool:
+    """Return whether statements change no configuration: they raise, print, or say something."""
+    for node in body:
+        quiet = isinstance(node, ast.Expr) and (
+            isinstance(node.value, ast.Constant) or (isinstance(node.value, ast.Call) and is_quiet(_dotted(node.value.func)))
+        )
+        if not quiet and not isinstance(node, (ast.Raise, ast.Pass, ast.Assert)):
+            return False
+    return True
+
+
+def _bound(owner: object, function: Function) -> Function:
+    """Return a method with the object that it is called on."""
+    decorators = {_dotted(one) for one in function.node.decorator_list}
+    return function if "staticmethod" in decorators else function._replace(positional=(owner,))
+
+
 def _loaded(node: ast.expr) -> ast.expr:
     """Return the target of `+=` as a value to read."""
     copied = copy.copy(node)
@@ -616,4 +930,4 @@ def _loaded(node: ast.expr) -> ast.expr:
 
 def _is_unknown(value: object) -> bool:
     """Return whether nothing is known of a value: it was not read, or is a field of an object that was not."""
-    return isinstance(value, Unread) or (isinstance(value, Record) and bool(value.base) and not value.given)
+    return isinstance(value, Unread) or (isinstance(value, Record) and (value.default or bool(value.base)) and not value.given)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _MOST_FILES = 80
@@ -31,9 +33,14 @@ class Module:
         self.lines = text.split("\n")
         self.offsets = [0, *(match.end() for match in re.finditer("\n", text))]
 
+    @property
+    def used(self) -> frozenset[str]:
+        """Names that the file calls or derives classes from."""
+        return _used(self.tree)
+
     def imported(self, node: ast.ImportFrom) -> Module | None:
         """Return the file that an import names, where it lies below a folder above this one."""
-        path = self._found(node)
+        path = _found(self.path, node.module or "", node.level)
         if path is None or path in self.files or len(self.files) >= _MOST_FILES:
             return self.files.get(path) if path else None
         parsed = _parsed(path)
@@ -41,19 +48,6 @@ class Module:
             return None
         self.files[path] = Module(*parsed, path, self.files)
         return self.files[path]
-
-    def _found(self, node: ast.ImportFrom) -> Path | None:
-        if self.path is None:
-            return None
-        parts = (node.module or "").split(".") if node.module else []
-        folders = list(self.path.parents)[:_HIGHEST]
-        folders = folders[node.level - 1 : node.level] if node.level else folders
-        for folder in folders:
-            base = folder.joinpath(*parts)
-            for path in (base.with_suffix(".py"), base / "__init__.py"):
-                if parts and path.is_file():
-                    return path
-        return None
 
     def source(self, node: ast.AST) -> str:
         """Return the text of a node."""
@@ -71,6 +65,19 @@ class Module:
         return self.offsets[line - 1] + len(self.lines[line - 1].encode()[:column].decode(errors="ignore"))
 
 
+def _found(importing: Path | None, name: str, level: int) -> Path | None:
+    """Return the file of a module, below a folder above the file that imports it."""
+    if importing is None or not name:
+        return None
+    folders = list(importing.parents)[:_HIGHEST]
+    for folder in folders[level - 1 : level] if level else folders:
+        base = folder.joinpath(*name.split("."))
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
 @lru_cache(maxsize=_MOST_FILES)
 def _parsed(path: Path) -> tuple[ast.Module, str] | None:
     try:
@@ -82,6 +89,14 @@ def _parsed(path: Path) -> tuple[ast.Module, str] | None:
         return None
 
 
+@lru_cache(maxsize=_MOST_FILES)
+def _used(tree: ast.Module) -> frozenset[str]:
+    nodes = list(ast.walk(tree))
+    calls = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef))
+    return frozenset(calls | {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)})
+
+
 class Imported(NamedTuple):
     """A name that an import binds, before its file is read."""
 
@@ -91,7 +106,17 @@ class Imported(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function as a value: its syntax and the file that it stands in."""
+    """A function as a value.
+
+    Attributes:
+        module: The file that it stands in.
+        names: What is bound where it is defined.
+        positional: Arguments that `functools.partial` gives it, or the object that it is a method of.
+        keywords: Keyword arguments that `functools.partial` gives it.
+    """
 
     node: ast.FunctionDef
     module: Module
+    names: dict[str, object]
+    positional: tuple[object, ...] = ()
+    keywords: Mapping[str, object] = MappingProxyType({})

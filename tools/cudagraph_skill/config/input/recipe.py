@@ -8,6 +8,7 @@ from are followed too; code of others is not read, and what it may set counts as
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input.follow import Follower, TooManyStepsError
@@ -22,19 +23,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cudagraph_skill.config.input.record import Given
+    from cudagraph_skill.config.releases import Releases
 
 _MOST_PATHS = 32  # ways through conditions that are not known
 _ABOUT_GRAPHS = frozenset(LIVES) | {"use_te_rng_tracker", "te_rng_tracker"}
+_SECTIONS = frozenset("model rng ddp optimizer train dataset comm_overlap mixed_precision rerun_state_machine".split())
 _BRIDGE_KINDS = ("ConfigContainer", "Provider", "ModelConfig")
 _MODEL_FIELDS = ("cuda_graph_impl", "cuda_graph_scope", "cuda_graph_modules", "enable_cuda_graph", "external_cuda_graph")
 
 
-def readings(text: str, variables: Mapping[str, str], *, bridge: bool, path: Path | None = None) -> list[Reading]:
+def readings(
+    text: str, variables: Mapping[str, str], releases: Releases, *, bridge: bool, path: Path | None = None
+) -> list[Reading]:
     """Return the configurations of a file.
 
     Args:
         text: Python source.
         variables: The environment of the run; a variable that it lacks counts as not set.
+        releases: Those in use: they decide about `hasattr` and imports that may fail.
         bridge: Whether a configuration of a kind that the file does not tell is one of Megatron-Bridge.
         path: Where the text lies, to read the files beside it that it imports from.
 
@@ -50,11 +56,13 @@ def readings(text: str, variables: Mapping[str, str], *, bridge: bool, path: Pat
         raise SkillError(f"skill config: {place}the recipe is no Python that can be read: {reason}") from None
     found: list[Reading] = []
     seen: set[int] = set()
+    lost: list[str] = []
     for root in _roots(tree):
-        for reading in _paths(Module(tree, text, path), variables, root, seen, bridge=bridge):
+        for reading in _paths(Module(tree, text, path), variables, root, seen, lost, releases, bridge=bridge):
             if (reading.title, reading.settings) not in [(other.title, other.settings) for other in found]:
                 found.append(reading)
-    unread = list(_never_reached(tree, seen))
+    known = {reason for reading in found for reason in reading.unread}
+    unread = [*_never_reached(tree, seen), *(reason for reason in dict.fromkeys(lost) if reason not in known)]
     if found:
         found[-1].unread += unread
     elif unread:
@@ -72,18 +80,26 @@ def _roots(tree: ast.Module) -> list[ast.FunctionDef | None]:
 
 
 def _paths(
-    main: Module, variables: Mapping[str, str], root: ast.FunctionDef | None, seen: set[int], *, bridge: bool
+    main: Module,
+    variables: Mapping[str, str],
+    root: ast.FunctionDef | None,
+    seen: set[int],
+    lost: list[str],
+    releases: Releases,
+    *,
+    bridge: bool,
 ) -> Iterator[Reading]:
     """Run one function on every path through its unknown conditions."""
     decisions: list[bool] = []
     for _ in range(_MOST_PATHS):
-        follower = Follower(Module(main.tree, main.text, main.path), decisions, variables)
+        follower = Follower(Module(main.tree, main.text, main.path), decisions, variables, partial(_has, releases))
         try:
             follower.run(root)
         except (TooManyStepsError, RecursionError):
             follower.unread.append("the file builds its configuration in more steps than are followed")
         seen |= follower.seen
         yield from _configurations(follower, root, bridge=bridge)
+        lost += [reason for reason in follower.unread if "cuda_graph" in reason or "settings of graphs" in reason]
         decisions = follower.taken
         while decisions and not decisions[-1]:
             decisions.pop()
@@ -93,6 +109,18 @@ def _paths(
     line = root.lineno if root else 1
     others = f"line {line}: more than {_MOST_PATHS} ways through its conditions; the others were not read"
     yield Reading(Form.KEYWORDS, f"{root.name}()" if root else "", conditional=True, unread=[others])
+
+
+def _has(releases: Releases, name: str) -> bool | None:
+    """Return whether these releases have a field or an importable name; None where that is not known."""
+    if name in ("CudaGraphModule", "InferenceCudaGraphScope"):
+        return releases.core >= (0, 18)
+    if name == "megatron.bridge.utils.cuda_graph":
+        return releases.bridge is None or releases.bridge >= (0, 5)
+    life = LIVES.get(name)
+    if life is None or "field" not in life.places:
+        return True if name in _SECTIONS or name in _ABOUT_GRAPHS else None
+    return life.since <= releases.core < life.until
 
 
 def _configurations(follower: Follower, root: ast.FunctionDef | None, *, bridge: bool) -> Iterator[Reading]:
@@ -130,7 +158,11 @@ def _form(record: Record, given: list[tuple[str, Given]], *, container: bool, br
 def _foreign(record: Record, given: list[tuple[str, Given]]) -> list[str]:
     """Say that an object of a class that is not known has settings of graphs."""
     about = next((one for name, one in given if name.rpartition(".")[2] in _ABOUT_GRAPHS), None)
-    return [f"line {about.line}: {record.kind} has settings of graphs; what becomes of them was not read"] if about else []
+    return (
+        [f"line {about.line}: {record.kind} has settings of graphs; what becomes of them was not read"]
+        if about and about.line
+        else []
+    )
 
 
 def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator[tuple[str, Given]]:
@@ -140,12 +172,21 @@ def _flattened(record: Record, *, container: bool, prefix: str = "") -> Iterator
             yield prefix + name, given._replace(value=Unread("a list of values that are computed"))
         elif not isinstance(given.value, Record):
             yield prefix + name, given
+            if isinstance(given.value, dict):
+                yield from _entries(given, f"{prefix}{name}.")
         elif name in LIVES or not (given.value.given or given.value.fields):
             yield prefix + name, given._replace(value=Unread(given.value.base or given.value.kind))
     for name, child in record.fields.items():
         if isinstance(child, Record):
             model = container and not prefix and name == "model"
             yield from _flattened(child, container=False, prefix="" if model else f"{prefix}{name}.")
+
+
+def _entries(given: Given, prefix: str) -> Iterator[tuple[str, Given]]:
+    """Yield the entries of a dict as fields of a section."""
+    assert isinstance(given.value, dict)
+    for name, value in given.value.items():
+        yield f"{prefix}{name}", given._replace(value=value, written=f"{given.written}[{name!r}]", span=None)
 
 
 def _below(record: Record) -> Iterator[Record]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from cudagraph_skill.config.input.module import Function
     from cudagraph_skill.config.settings import Span
 
 
@@ -28,12 +29,16 @@ class Record:
         changed_by: Code that got it and was not read, and so may have changed any field.
         fields: Value of each field.
         given: Every time that a field was given a value, in order.
+        methods: Those of its class, where that stands in the file.
         opened: Fields that were only read, as sections of an object that is not known.
+        default: Whether it is a field that the text reads and its class fills in, so all that is not given has its default.
     """
 
-    def __init__(self, kind: str = "", base: str = "") -> None:
+    def __init__(self, kind: str = "", base: str = "", *, default: bool = False) -> None:
         self.kind = kind
         self.base = base
+        self.default = default
+        self.methods: Mapping[str, Function] = {}
         self.changed_by = ""
         self.fields: dict[str, object] = {}
         self.given: list[tuple[str, Given]] = []
@@ -51,9 +56,17 @@ class Record:
 
     def copied(self) -> Record:
         """Return a record of its own with the same fields."""
-        record = Record(self.kind, self.base)
+        record = Record(self.kind, self.base, default=self.default)
         record.changed_by = self.changed_by
+        record.methods = self.methods
         record.fields = {name: value.copied() if isinstance(value, Record) else value for name, value in self.fields.items()}
         record.given = list(self.given)
         record.opened = set(self.opened)
         return record
+
+
+class Class(NamedTuple):
+    """A class of the file as a value: an object of it with its defaults, and its methods."""
+
+    record: Record
+    methods: Mapping[str, Function]
