@@ -173,6 +173,14 @@ def test_notes_of_the_run_keep_their_line() -> None:
     assert found.notes == ["train.py:9: `y = x * self.t` draws on the CPU"]
 
 
+def test_a_tracker_of_megatron_that_no_graph_can_hold_is_explained() -> None:
+    cause = _cause(172, error="RuntimeError: CUDAGeneratorImpl::set_current_seed can be called during stream capture only if …")
+    cause["path"] = "/env/megatron/core/tensor_parallel/random.py"
+    found = _examined(_result("capture_error", "fails at capture", cause))
+    assert any("use_cudagraphable_rng=True" in note for note in found.notes)
+    assert not any("use_cudagraphable_rng" in note for note in _examined(_failed()).notes)
+
+
 def test_paths_stay_as_written_else_relative_to_here(tmp_path: Path) -> None:
     absolute = str(tmp_path / "train.py")
     found = _examined(_failed(), REQUEST._replace(target=f"{absolute}:Trainer.step"))

@@ -357,6 +357,32 @@ def test_default_generators_are_put_back_and_moves_are_seen() -> None:
     assert [each() for each in draws] == first
 
 
+TRACKERS = ["megatron.core.tensor_parallel.random", "transformer_engine.pytorch.distributed"]
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_generators_of_a_frameworks_tracker_are_found_and_put_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state.tracked() == []
+    own = torch.Generator()
+    states = {"model-parallel-rng": own, "plain": own.get_state()}
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(get_all_rng_states=lambda: states))
+    assert state.tracked() == [own]
+    snapshot = saved(len)
+    first = torch.rand((), generator=own).item()
+    snapshot.restore()
+    assert torch.rand((), generator=own).item() == first
+
+
+def test_a_tracker_that_was_not_seeded_has_no_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unseeded() -> dict[str, Any]:
+        raise AssertionError("RNG Tracker has not been initalized!")
+
+    monkeypatch.setitem(sys.modules, TRACKERS[0], SimpleNamespace(get_all_rng_states=unseeded))
+    assert state.tracked() == []
+    monkeypatch.setitem(sys.modules, TRACKERS[0], SimpleNamespace(get_all_rng_states=lambda: None))
+    assert state.tracked() == []
+
+
 def test_equal_seeds_give_equal_draws() -> None:
     drawn = []
     for _ in range(2):

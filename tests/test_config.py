@@ -168,6 +168,15 @@ def recipe(cfg):
     assert len(report.setups) == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["os.environ['X'] += 'a'", "a, *b = 1", "'a' * 10**9", "while True:\n    x = 1", "cfg.model.update([1])"]
+)
+def test_statements_that_would_fail_or_never_end_are_not_followed(line: str) -> None:
+    text = f"cfg = base_config()\n{line}\ncfg.model.cuda_graph_impl = 'transformer_engine'\n"
+    report = examine(text, ".py", ["megatron-bridge==0.6.0"])
+    assert _ids(report) == {"bridge-rng-tracker"} or report.unread
+
+
 def test_a_field_of_an_object_that_is_not_known_is_named() -> None:
     text = "def recipe(names):\n    for one in names[0]:\n        pass\n    names[1].cuda_graph_impl = 'local'\n"
     report = examine(text, ".py", ["megatron-bridge==0.6.0"])

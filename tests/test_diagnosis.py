@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cudagraph_skill.diagnosis import output as diagnosed
-from cudagraph_skill.diagnosis.entries import Table, open_table
+from cudagraph_skill.diagnosis.entries import Table, open_table, parse_phrase
 from cudagraph_skill.diagnosis.rank import diagnose
 from cudagraph_skill.diagnosis.result import Verdict
 from cudagraph_skill.diagnosis.sentences import sentences
@@ -33,7 +33,12 @@ Traceback (most recent call last):
 {PREVIOUS}
 """
 STEPS = Steps(
-    read=str, turn=str, ask=str, explain=lambda name: f"explain {name}", check=lambda target: f"python tools/check.py {target}"
+    read=str,
+    turn=str,
+    ask=str,
+    explain=lambda name: f"explain {name}",
+    check=lambda target: f"python tools/check.py {target}",
+    config=lambda release: f"python tools/config.py FILE --for {release}",
 )
 
 
@@ -103,6 +108,39 @@ def test_the_first_exception_outweighs_what_followed_from_it(index: Table) -> No
     found = diagnose(CHAIN.format(line="print(x)"), index).diagnoses[0]
     assert found.cause == "sync-op-during-capture"
     assert "line 4: " in " ".join(found.seen)
+
+
+@pytest.mark.parametrize(
+    "text", ["CUDA graphs not supported with CPU offloading.", "attention dropout is not supported with graphed attention"]
+)
+def test_an_error_of_the_settings_leads_to_the_check_of_settings(text: str, index: Table) -> None:
+    raised = f'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    config()\nAssertionError: {text}'
+    answer = diagnose(raised, index)
+    assert diagnosed.verdict(answer, STEPS).endswith("\nnext: python tools/config.py FILE --for megatron-core==VERSION")
+
+
+def test_a_message_that_is_a_part_of_another_is_not_a_message(index: Table) -> None:
+    log = "AssertionError: Setting NCCL_GRAPH_REGISTER=0 to avoid illegal memory access when using CUDA Graph"
+    assert diagnose(log, index).diagnoses[0].id == "mcore-expandable-segments-refused"
+    assert diagnose("with CUDA graphs: an illegal memory access, NCCL_GRAPH_REGISTER is unset", index).diagnoses[0].id == (
+        "graph-register-illegal-access"
+    )
+
+
+def test_words_of_a_message_speak_for_the_causes_of_its_entry(index: Table) -> None:
+    message = "Transformer Engine was not detected while capturing training cudagraphs."
+    tells = (*index.causes["pool-sharing-hazard"].tells, (5, parse_phrase("training cudagraphs")))
+    causes = index.causes | {"pool-sharing-hazard": index.causes["pool-sharing-hazard"]._replace(tells=tells)}
+    found = diagnose(f"{message} Its weak reference feature is used on output buffers", index._replace(causes=causes))
+    assert found.diagnoses[0].id == "mcore-weak-reference-warning"
+    assert _causes("a cudagraph keeps only a weak reference to its output buffers", index)[0] == "pool-sharing-hazard"
+
+
+def test_a_short_word_of_a_phrase_begins_a_word_of_the_log(index: Table) -> None:
+    assert "NPU" in " ".join(diagnose("NPU without CUDAGraph", index).diagnoses[0].seen)
+    log = "return self.module(*inputs, **kwargs)  # a CUDAGraph fails here"
+    seen = {diagnosis.cause: diagnosis.seen for diagnosis in diagnose(log, index).diagnoses}
+    assert not seen.get("missing-cuda-build")
 
 
 def test_an_answer_names_the_entry_the_place_and_the_next_command(index: Table) -> None:

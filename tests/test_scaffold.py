@@ -55,6 +55,8 @@ def _write(folder: Path, wanted: list[str], programs: list[Options]) -> list[Pat
     releases = versions.choose(wanted, {})
     paths = []
     for options in programs:
+        if render.refused(options, releases):
+            continue
         paths.append(folder / _name(options))
         paths[-1].write_text(render.program(options, releases, paths[-1].name))
     return paths
@@ -280,7 +282,7 @@ def test_a_release_may_be_written_as_packages_write_theirs(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("core", "engine", "near"), [("0.16", "2.5", "2.6"), ("0.17", "2.15", "2.17"), ("0.14", "2.16", "2.17")]
+    ("core", "engine", "near"), [("0.18", "2.5", "2.6"), ("0.15", "2.15", "2.17"), ("0.14", "2.16", "2.17")]
 )
 def test_releases_that_do_not_work_together_are_refused_where_it_matters(core: str, engine: str, near: str) -> None:
     given = versions.choose([f"megatron-core=={core}", f"transformer-engine=={engine}"], {})
@@ -290,6 +292,21 @@ def test_releases_that_do_not_work_together_are_refused_where_it_matters(core: s
     for other in (per_layer._replace(fp8=False), per_layer._replace(workflow="mcore-full-iteration")):
         assert render.program(other, given)
     render.program(per_layer, given._replace(transformer_engine=versions.choose([f"transformer-engine=={near}"], {})[1]))
+
+
+@pytest.mark.parametrize("core", ["0.16", "0.17"])
+def test_releases_whose_gradients_are_wrong_are_refused(core: str) -> None:
+    given = versions.choose([f"megatron-core=={core}"], {})
+    for fp8 in (False, True):
+        with pytest.raises(SkillError, match=r"wrong gradients .* nearest: `--for megatron-core==0\.18`"):
+            render.program(Options("mcore-per-layer", training=True, fp8=fp8), given)
+    assert render.program(Options("mcore-full-iteration", training=True), given)
+
+
+@pytest.mark.parametrize(("core", "fp8", "said"), [("0.19", False, True), ("0.19", True, False), ("0.18", False, False)])
+def test_what_transformer_engine_does_to_local_graphs_is_said(core: str, fp8: bool, said: bool) -> None:
+    made = programs.write(Options("mcore-per-layer", training=True, fp8=fp8), ["torch==2.11", f"megatron-core=={core}"], "")
+    assert any("HAVE_TE_GRAPHS = False" in note for note in output.notes(made)) == said
 
 
 def test_two_releases_of_a_package_are_refused() -> None:
@@ -303,7 +320,7 @@ def test_a_version_that_a_program_does_not_use_is_told_and_not_repeated() -> Non
     assert made.unused == ("transformer_engine==2.3",)
     assert made.command == "--workflow manual --for torch==2.6"
     assert output.notes(made)[-1] == "left aside, since this program does not use it: transformer_engine==2.3"
-    layers = programs.write(Options("mcore-per-layer", training=True), ["torch==2.11", "megatron-core==0.17"], "")
+    layers = programs.write(Options("mcore-per-layer", training=True), ["torch==2.11", "megatron-core==0.18"], "")
     assert layers.unused == ()
 
 
@@ -392,7 +409,7 @@ def _lives(status: Path) -> bool:
 
 
 def test_a_program_says_how_its_versions_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    have = {"torch": "2.11.0+cu130", "transformer_engine": "1.13.0", "megatron_core": "0.17.1"}
+    have = {"torch": "2.11.0+cu130", "transformer_engine": "1.13.0", "megatron_core": "0.18.2"}
     python = _interpreter(tmp_path, f"echo '{json.dumps(have)}'")
     plain = programs.write(Options("manual", training=True), [], python)  # an old Transformer Engine is of no concern to it
     assert plain.versions == {"torch": "2.11"}
@@ -400,7 +417,7 @@ def test_a_program_says_how_its_versions_were_found(tmp_path: Path, monkeypatch:
     with pytest.raises(SkillError, match="nearest: `--for transformer-engine==2"):
         programs.write(Options("transformer-engine", training=True), [], python)
     layers = Options("mcore-per-layer", training=True)
-    assert programs.write(layers, [], python).written_for == f"torch 2.11 and megatron-core 0.17 (as installed in {python})"
+    assert programs.write(layers, [], python).written_for == f"torch 2.11 and megatron-core 0.18 (as installed in {python})"
     with pytest.raises(SkillError, match="nearest: `--for transformer-engine==2"):
         programs.write(layers._replace(fp8=True), [], python)
     monkeypatch.setattr(interpreter, "environment_python", lambda: str(tmp_path / "gone"))

@@ -375,6 +375,7 @@ STEPS = Steps(
     ask=lambda question: call("search", {"question": question}),
     explain=lambda name: call("explain", {"name": name}),
     check=lambda target: call("check", {"path": target}),
+    config=lambda release: call("config", {"path": "FILE", "versions": [release]}),
 )
 
 

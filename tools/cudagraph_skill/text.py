@@ -51,7 +51,8 @@ def error_json(sentence: str) -> str:
 class Steps(NamedTuple):
     """How the one who asked goes on.
 
-    `read` a reference, `turn` to a page of the same search, `ask` or `explain` something, `check` FILE:FUNCTION.
+    `read` a reference, `turn` to a page of the same search, `ask` or `explain` something, `check` FILE:FUNCTION, `config` for a
+    release.
     """
 
     read: Callable[[str], str]
@@ -59,3 +60,4 @@ class Steps(NamedTuple):
     ask: Callable[[str], str]
     explain: Callable[[str], str]
     check: Callable[[str], str] = str
+    config: Callable[[str], str] = str

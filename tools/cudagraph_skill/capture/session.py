@@ -368,9 +368,17 @@ def _message(cause: dict[str, Any], text: str) -> str:
     return f"{f'`{subject}` ' if subject else ''}{message or 'fails at capture'}{f' ({details})' if details else ''}"
 
 
+_TRACKER = "megatron/core/tensor_parallel/random.py"  # fails at capture only where it holds plain states
+
+
 def _notes(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
     notes = []
     for cause in causes:
+        if str(cause.get("path", "")).endswith(_TRACKER):
+            notes.append(
+                "the random states of Megatron's tracker cannot be captured: seed with `model_parallel_cuda_manual_seed(seed, "
+                "use_cudagraphable_rng=True)`, or `--te-rng-tracker` where Transformer Engine is installed"
+            )
         if cause.get("kind") == "note":
             path, line = shown.of(str(cause.get("path", ""))), int(cause.get("line") or 0)
             notes.append(f"{path}:{line}: {_message(cause, _line(path, line))}" if path else str(cause.get("said", "")))

@@ -28,6 +28,7 @@ def steps(args: argparse.Namespace) -> Steps:
         ask=lambda question: f"{program('search')} {quoted(question)}",
         explain=lambda name: f"{program('explain')} {quoted(name)}",
         check=lambda target: f"{program('check')} {operand(target)}",
+        config=lambda release: f"{program('config')} FILE --for {release}",
     )
 
 

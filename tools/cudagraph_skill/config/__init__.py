@@ -2,8 +2,8 @@
 
 The life of `examine(text, ".sh", ["megatron-core==0.18.2"])`:
 
-1. `input` reads the configurations of a text as `settings.Reading`: `command_line` (with `tokens`, `expand`, `shell`) flags, `recipe` (with
-   `follow`) Python without running it, `document` YAML and JSON.
+1. `input` reads the configurations of a text as `settings.Reading`: `command_line` (with `tokens`, `expand`, `shell`) flags,
+   `overrides` what a command sets of a recipe, `recipe` (with `follow`) Python without running it, `document` YAML and JSON.
 2. `releases.choose` takes the releases from `--for`, from what is installed, or the newest that was read.
 3. `setup.Setup` is the configuration as those releases understand it: defaults, old names carried over, modules completed.
 4. `constraint.CONSTRAINTS` holds one row a constraint: `constraints_core`, `constraints_features`, `constraints_bridge`. A row

@@ -62,7 +62,7 @@ def bridge_packing_unpadded(setup: Setup) -> Clash | None:
     if not setup.has_section(_PACKING) or _padded(setup):
         return None
     fixed_lengths = setup.value(f"{_PACKING}.pad_cu_seqlens")
-    if not fixed_lengths and not (setup.whole_iteration or setup.implementation == "transformer_engine"):
+    if not fixed_lengths and not (_whole_iteration(setup) or setup.value("cuda_graph_impl") == "transformer_engine"):
         return None
     seen = f"{setup.spelled(f'{_PACKING}.pad_cu_seqlens')}=True" if fixed_lengths else "offline packing with CUDA graphs"
     return Clash(
@@ -70,6 +70,12 @@ def bridge_packing_unpadded(setup: Setup) -> Clash | None:
         (_PACKING, f"{_PACKING}.pad_cu_seqlens", "cuda_graph_impl"),
         (_padding(setup),),
     )
+
+
+def _whole_iteration(setup: Setup) -> bool:
+    """Return whether one graph holds the iteration, before Megatron-Core carries old settings over."""
+    written = setup.value("cuda_graph_impl")
+    return written == "full_iteration" or (written == "local" and "full_iteration" in setup.named_modules)
 
 
 def _padded(setup: Setup) -> bool:
@@ -90,7 +96,9 @@ def _padding(setup: Setup) -> Change:
 @constraint("bridge-packed-attention-unpadded", since=(0, 6), forms=_RECIPE, of_bridge=True)
 def bridge_packed_attention_unpadded(setup: Setup) -> Clash | None:
     """Captured attention reads the boundaries of packed sequences from an array of fixed length."""
-    captured = setup.whole_iteration or (setup.implementation == "transformer_engine" and setup.captures("attn"))
+    modules = [name for name in setup.named_modules if not name.startswith("full")]
+    layers = setup.value("cuda_graph_impl") == "transformer_engine" and (not modules or "attn" in modules)
+    captured = layers or _whole_iteration(setup)
     if not setup.has_section(_PACKING) or not captured or setup.value(f"{_PACKING}.pad_cu_seqlens"):
         return None
     if not _padded(setup):

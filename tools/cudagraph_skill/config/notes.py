@@ -21,7 +21,7 @@ def notes(setup: Setup) -> Iterator[str]:
     yield from _repeated(setup)
     if setup.implementation == "none":
         return
-    for sentences in (_defaults, _unchecked, _memory):
+    for sentences in (_defaults, _wrong_gradients, _unchecked, _memory):
         with suppress(UndecidedError):  # nothing is said of what was not read
             yield from sentences(setup)
 
@@ -34,6 +34,22 @@ def _defaults(setup: Setup) -> Iterator[str]:
         )
     if setup.form is Form.COMMAND_LINE and not setup.value("use_te_rng_tracker") and setup.value("transformer_impl") != "local":
         yield "--te-rng-tracker is not set; Megatron-LM switches it on by itself for graphs of transformer_engine layers"
+
+
+def _wrong_gradients(setup: Setup) -> Iterator[str]:
+    """Say which releases compute wrong gradients with these graphs (benchmarks/megatron_graphs.py shows it)."""
+    if setup.implementation != "local" or not setup.per_layer:
+        return
+    if (0, 16) <= setup.core < (0, 18):
+        yield (
+            "per-layer local graphs of megatron-core 0.16 and 0.17 overwrite the input of the first layer before its backward: in "
+            "training its gradients are wrong; use megatron-core 0.18, transformer_engine graphs or full_iteration"
+        )
+    if setup.core >= (0, 19) and setup.value("transformer_impl") == "local":
+        yield (
+            "transformer_impl is local: where Transformer Engine is installed, per-layer local graphs of megatron-core 0.19 free inputs "
+            "that torch's norms save for the backward, and gradients are wrong; use layers of Transformer Engine"
+        )
 
 
 def _repeated(setup: Setup) -> Iterator[str]:

@@ -244,10 +244,6 @@ class Setup:
         """Whether the captured modules are compared with the model: until 0.17 also those beside `full_iteration`."""
         return self.per_layer or (self.whole_iteration and self.core < (0, 18))
 
-    def captures(self, *names: str) -> bool:
-        """Return whether a graph holds one of these modules."""
-        return self.implementation != "none" and (not self.modules or bool(set(names) & set(self.modules)))
-
     @cached_property
     def inference_scope(self) -> str:
         """Return what an inference graph holds (0.18 and later)."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.corpus.section import Section
 
-FORMAT = 9  # raise it when the table's form changes: older ones are then made again
+FORMAT = 10  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
 REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
@@ -39,6 +39,7 @@ _RUNS = re.compile(
     r"(?:[A-Z][A-Z0-9_]*=\S* )*(?:python|grep|timeout|nsys|ncu|compute-sanitizer|nvidia-smi|dmesg|py-spy|pip|ps|env)\b"
 )
 _READS = "`skill check FILE:FUNCTION`"  # in a Check: the static check finds this cause in the source
+_CONFIG = re.compile(r"`skill config FILE --for ([\w-]+==VERSION)`")  # in a Next: the error is one of the settings
 _ENUM = re.compile(r"\d{1,4}|cuda\w+|CUDA_ERROR_\w+")
 
 
@@ -58,7 +59,10 @@ class Possible(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a user sees. `codes` are its number and enum names, `next` is the command that shows more."""
+    """What a user sees. `codes` are its number and enum names, `next` is the command that shows more.
+
+    `release` (`PACKAGE==VERSION`) stands where `skill config` finds the error in the user's settings, else "".
+    """
 
     id: str
     path: str
@@ -67,6 +71,7 @@ class Entry(NamedTuple):
     phrases: tuple[Phrase, ...]
     causes: tuple[Possible, ...]
     next: str
+    release: str
 
 
 class Cause(NamedTuple):
@@ -158,6 +163,7 @@ def _entry(section: Section) -> Entry:
     fields = _fields(section.text)
     codes = tuple(text for text in section.errors if _ENUM.fullmatch(text))
     phrases = [parse_phrase(text) for text in section.errors if not text.isdigit()]
+    settings = _CONFIG.search(fields.get("Next", ""))
     return Entry(
         id=section.headings[-1],
         path=section.path,
@@ -166,6 +172,7 @@ def _entry(section: Section) -> Entry:
         phrases=tuple(phrases),
         causes=tuple(_possible(fields.get("Causes", ""))),
         next=_command(fields.get("Next", "")),
+        release=settings[1] if settings else "",
     )
 
 

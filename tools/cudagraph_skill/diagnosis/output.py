@@ -30,13 +30,15 @@ def verdict(answer: Verdict, steps: Steps, log: str = "") -> str:
         parts.append(f"your code: {answer.where}")
     if answer.decide:
         parts.append(f"to decide: {answer.decide}")
-    if first.next or first.target:
+    if first.next or first.target or first.release:
         parts.append(f"more: {more}")
     return "\n".join([*parts, f"next: {_after(first, steps)}"])
 
 
 def _after(diagnosis: Diagnosis, steps: Steps) -> str:
     """Return the command that goes on from a diagnosis."""
+    if diagnosis.release:
+        return steps.config(diagnosis.release)
     return steps.check(diagnosis.target) if diagnosis.target else diagnosis.next or steps.explain(diagnosis.id)
 
 

@@ -29,11 +29,13 @@ from cudagraph_skill.text import printable
 
 _MESSAGE, _SPECIFIC, _INNER = 5.0, 1.1, 1.4  # points of a message; told apart by a second phrase; in the innermost frame
 _SHARED = 0.9  # each further cause that a message may have makes its entry say less about one of them
-_CHAINED, _WARNED, _ECHO = 0.6, 0.3, 0.4  # what is left of points further out in the chain, of a mere warning, of an echo
+_CHAINED, _WARNED, _ECHO = 0.6, 0.2, 0.4  # what is left of points further out in the chain, of a mere warning, of an echo
 _RANKS = (1.0, 0.7, 0.55, 0.45, 0.4, 0.35)  # of an entry's causes, likeliest first
+_EXPLAINED = 0.5  # what is left of a tell in the line of a message whose entry does not list that cause
+_SHORT = 4  # letters of a phrase that other words may contain by chance
 _FADING = 0.7  # each further tell of a cause counts so much of the one before: many weak ones do not outweigh a strong one
 _LIKENESS = 0.6  # words of a sentence depend on each other, so they say less than their logarithms add up to
-_SURE, _LIKELY = 0.5, 0.25  # shares of the belief; on the test half 54 of 56 were right above the first, 5 of 8 between
+_SURE, _LIKELY = 0.5, 0.25  # shares of the belief; on the test half 54 of 56 were right above the first, 4 of 7 between
 _TEMPERATURE = 2.0  # points that make a cause e times as likely as another
 _SHOWN, _QUOTES, _QUOTE = 3, 3, 160
 _TELLING = 2.5  # points of a tell without which a traceback of something else stays that
@@ -74,20 +76,21 @@ _CODE = re.compile(r"\b(?:errors?|failure|code|returned|returning)\W{0,3}(9\d\d)
 
 
 class Hit(NamedTuple):
-    """A phrase in the log: its line as index and as text, what that place counts beside others, the length of the match."""
+    """A phrase in the log: its line as index and as text, what that place counts beside others, its span in all text."""
 
     place: int
     quote: str
     weight: float
-    length: int
+    start: int
+    end: int
 
 
 class Matched(NamedTuple):
-    """An entry's message in the log: its points, the number of phrases that had to stand there, the length of its words."""
+    """An entry's message in the log: its points, the number of phrases that had to stand there, where it stands."""
 
     points: float
     phrases: int
-    length: int
+    hit: Hit
 
 
 class Evidence(NamedTuple):
@@ -129,10 +132,17 @@ class Haystack:
         return self._found(*spans[0]) if spans else None
 
     def _place(self, parts: tuple[str, ...]) -> tuple[int, int] | None:
-        at = self.text.find(parts[0])
+        at = self._begins(parts[0], 0)
         while at >= 0 and (end := self._end(parts, at)) < 0:
-            at = self.text.find(parts[0], at + len(parts[0]))
+            at = self._begins(parts[0], at + len(parts[0]))
         return (at, end) if at >= 0 else None
+
+    def _begins(self, part: str, start: int) -> int:
+        """Return where a part stands next, -1 where it does not; a short one begins a word: "npu" is not in "input"."""
+        at = self.text.find(part, start)
+        while at > 0 and len(part) <= _SHORT and part[0].isalpha() and self.text[at - 1].isalpha():
+            at = self.text.find(part, at + 1)
+        return at
 
     def _end(self, parts: tuple[str, ...], at: int) -> int:
         """Return where the phrase that begins at `at` ends, -1 where its parts do not follow each other."""
@@ -150,7 +160,7 @@ class Haystack:
         weight = _CHAINED if line.depth else _INNER if place in self._inner else 1.0
         if self._raised and "warning" in line.text.lower():
             weight *= _WARNED
-        return Hit(place, _quote(line.text, start - self._starts[place]), weight, end - start)
+        return Hit(place, _quote(line.text, start - self._starts[place]), weight, start, end)
 
 
 def _quote(text: str, column: int) -> str:
@@ -176,8 +186,9 @@ def diagnose(text: str, index: Table) -> Verdict:
     hay = Haystack(log)
     here = _is_ours(hay.text)
     evidence: dict[str, list[Evidence]] = {slug: [] for slug in index.causes}
-    entries = _entries(hay, index, here, evidence)
-    _tells(hay, index, here, evidence)
+    entries = _uncovered(_entries(hay, index, here))
+    explained = _messages(index, entries, evidence)
+    _tells(hay, index, here, explained, evidence)
     if not entries and not (here and _suffices(log, evidence)):
         return Verdict([], "", "")
     alike = _likeness(log, index)
@@ -213,28 +224,50 @@ def _phrases(text: str) -> list[str]:
     return [" ".join(phrase.split()) for phrase in text.split("|")]
 
 
-def _entries(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> dict[str, Matched]:
-    """Return entries whose message stands in the log; their causes get their share of its points."""
+def _entries(hay: Haystack, index: Table, here: bool) -> dict[str, Matched]:
+    """Return entries whose message stands in the log."""
     matched: dict[str, Matched] = {}
     numbers = {match[1]: match.span() for match in _CODE.finditer(hay.text)}
     for entry in index.entries:
         hits = ((phrase, hit) for phrase in entry.phrases if here or phrase.kind != "~" if (hit := hay.find(phrase)))
         phrase, hit = next(hits, (_NUMBER, hay.number(numbers, entry.codes)))
-        if not hit:
-            continue
-        points = _MESSAGE * min(hit.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
-        matched[entry.id] = Matched(points, len(phrase.all), hit.length)
-        for rank, slug in enumerate(dict.fromkeys(possible.slug for possible in entry.causes)):
-            evidence[slug].append(Evidence(points * _share(rank), hit))
+        if hit:
+            points = _MESSAGE * min(hit.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
+            matched[entry.id] = Matched(points, len(phrase.all), hit)
     return matched
 
 
-def _tells(hay: Haystack, index: Table, here: bool, evidence: dict[str, list[Evidence]]) -> None:
-    """Add the tells of each cause to its evidence."""
+def _uncovered(matched: dict[str, Matched]) -> dict[str, Matched]:
+    """Leave out messages that are only a part of a longer one: a warning of illegal accesses is not an illegal access."""
+    spans = {(match.hit.start, match.hit.end) for match in matched.values()}
+    return {
+        name: match
+        for name, match in matched.items()
+        if not any(start < match.hit.start and match.hit.end < end for start, end in spans)
+    }
+
+
+def _messages(index: Table, matched: dict[str, Matched], evidence: dict[str, list[Evidence]]) -> dict[int, set[str]]:
+    """Give causes their share of the points of messages; return the causes that entries list for the lines of these."""
+    explained: dict[int, set[str]] = {}
+    for entry in (candidate for candidate in index.entries if candidate.id in matched):
+        points, _, hit = matched[entry.id]
+        causes = list(dict.fromkeys(possible.slug for possible in entry.causes))
+        for rank, slug in enumerate(causes):
+            evidence[slug].append(Evidence(points * _share(rank), hit))
+        explained.setdefault(hit.place, set()).update(causes)
+    return explained
+
+
+def _tells(
+    hay: Haystack, index: Table, here: bool, explained: dict[int, set[str]], evidence: dict[str, list[Evidence]]
+) -> None:
+    """Add the tells of each cause; in the line of a message they say less for a cause that its entry leaves out."""
     for cause in index.causes.values():
         for points, phrase in cause.tells:
             if (here or phrase.kind != "~") and (hit := hay.find(phrase)):
-                evidence[cause.slug].append(Evidence(points * hit.weight, hit))
+                left_out = points > 0 and cause.slug not in explained.get(hit.place, {cause.slug})
+                evidence[cause.slug].append(Evidence(points * hit.weight * (_EXPLAINED if left_out else 1), hit))
 
 
 def _total(evidence: list[Evidence]) -> float:
@@ -266,9 +299,10 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         quotes.setdefault(part.hit.place, part.hit.quote)
     confidence = _confidence(case.totals, slug)
     frame = _frame(case, slug)
-    target = _target(case.log, frame, cause) if cause.in_source else ""
+    release = entry.release if entry else ""
+    target = _target(case.log, frame, cause) if cause.in_source and not release else ""
     command = entry.next if entry and confidence == "low" and entry.next else cause.check
-    if cause.in_source and not command:
+    if cause.in_source and not command and not release:
         target = target or "FILE:FUNCTION"
     return Diagnosis(
         id=entry.id if entry else slug,
@@ -281,6 +315,7 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         see=tuple(f"{part.path}:{part.line}" for part in (entry, cause) if part),
         next="" if target else _filled(command, case.log, frame),
         target=target,
+        release=release,
     )
 
 
@@ -304,11 +339,11 @@ def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
     """Return the entry that fits best, with its fix: told apart by a second phrase, most points, few causes, a long message."""
     listing = []
     for entry in (candidate for candidate in index.entries if candidate.id in case.entries):
-        points, parts, length = case.entries[entry.id]
+        points, parts, hit = case.entries[entry.id]
         slugs = list(dict.fromkeys(possible.slug for possible in entry.causes))
         if slug in slugs:
             fix = _resolved(index, slug, next(possible.fix for possible in entry.causes if possible.slug == slug))
-            listing.append((parts, points * _share(slugs.index(slug)) * _SHARED ** len(slugs), length, entry, fix))
+            listing.append((parts, points * _share(slugs.index(slug)) * _SHARED ** len(slugs), hit.end - hit.start, entry, fix))
     if not listing:
         return None, ""
     *_, entry, fix = max(listing, key=lambda candidate: candidate[:3])

@@ -11,7 +11,8 @@ class Diagnosis(NamedTuple):
     `id` is the entry (or, where no message matched, the cause) to look up, `cause` the slug, `what` its meaning in one
     sentence, `seen` the lines of the log that speak for it, `here` the fix that the entry gives for this cause, `fix` all that
     the cause knows; `confidence` is one of high, medium, low, `see` are `path:line`. `target` is the code to give to the static
-    check next, where that finds such a cause; else it is "", and `next` is a command, or "".
+    check next, where that finds such a cause; else it is "", and `next` is a command, or "". `release` (`PACKAGE==VERSION`) is
+    the release to check the settings for, where the error is one of the configuration.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Diagnosis(NamedTuple):
     see: tuple[str, ...]
     next: str
     target: str = ""
+    release: str = ""
 
 
 class Verdict(NamedTuple):

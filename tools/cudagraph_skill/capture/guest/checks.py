@@ -150,13 +150,23 @@ def same_stream() -> Iterator[None]:
         torch.cuda.set_stream(before)
 
 
+def _register_tracked(graph: torch.cuda.CUDAGraph) -> None:
+    """Let a graph advance the generators that Megatron and Transformer Engine register with theirs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch >=2.14 registers each generator that it meets, and says so
+        for generator in state.tracked():
+            graph.register_generator_state(generator)
+
+
 def reset_generator() -> None:
-    """Make the GPU's generator leave a capture that failed: in torch 2.11 it stays as if capturing."""
-    for repair in (_capture_nothing, _new_random_state):
+    """Make the GPU's generators leave a capture that failed: in torch 2.11 they stay as if capturing."""
+    for repair in (_capture_nothing, _renew_default):
         if _draws():
-            return
+            break
         with contextlib.suppress(RuntimeError, AttributeError):
             repair()
+    for generator in state.tracked():
+        _renew(generator)
 
 
 def _draws() -> bool:
@@ -177,11 +187,15 @@ def _capture_nothing() -> None:
         graph.capture_end()
 
 
-def _new_random_state() -> None:
-    current = torch.cuda.default_generators[torch.cuda.current_device()]
+def _renew_default() -> None:
+    _renew(torch.cuda.default_generators[torch.cuda.current_device()])
+
+
+def _renew(generator: torch.Generator) -> None:
+    """Give a generator a random state that no capture holds, with the same numbers to come."""
     fresh = torch.Generator(device="cuda")
-    fresh.set_state(current.get_state())
-    current.graphsafe_set_state(fresh.graphsafe_get_state())
+    fresh.set_state(generator.get_state())
+    generator.graphsafe_set_state(fresh.graphsafe_get_state())
 
 
 class Attempt(NamedTuple):
@@ -199,6 +213,7 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
     """Capture one call with the arguments that it would have."""
     static = tensors.static(arguments(subject, number))
     graph, inner, out, mark = nodes.new_graph(), None, None, torch.cuda.get_rng_state()
+    _register_tracked(graph)
     torch.cuda.synchronize()
     with same_stream():
         try:

@@ -282,6 +282,22 @@ def generators(roots: list[tuple[str, Any]]) -> list[torch.Generator]:
     return [value for _, value in walk(roots) if isinstance(value, torch.Generator)]
 
 
+_TRACKERS = ("megatron.core.tensor_parallel.random", "transformer_engine.pytorch.distributed")
+
+
+def tracked() -> list[torch.Generator]:
+    """Return the generators in the random-state trackers of Megatron and Transformer Engine, without loading either.
+
+    Their graph classes register these with every graph. A tracker made without `te_rng_tracker` or `use_cudagraphable_rng` has none.
+    """
+    found: dict[int, torch.Generator] = {}
+    for name in _TRACKERS:
+        states = getattr(sys.modules.get(name), "get_all_rng_states", dict)
+        with contextlib.suppress(AssertionError):  # Megatron's was not seeded yet
+            found |= {id(state): state for state in (states() or {}).values() if isinstance(state, torch.Generator)}
+    return list(found.values())
+
+
 # Saved and put back ---------------------------------------------------------------------------------------------------
 
 
@@ -297,7 +313,7 @@ class Snapshot:
         self.bytes = 0
         for _, value in list(walk(roots)):
             self._save(value, most_bytes)
-        self._random = _random_states(generators(roots))
+        self._random = _random_states([*generators(roots), *tracked()])
 
     def restore(self) -> None:
         """Put all of it back."""

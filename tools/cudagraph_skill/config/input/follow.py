@@ -515,7 +515,10 @@ class Follower:
             return self._unknown(node)
         if isinstance(left, list) and isinstance(right, list) and op in (ast.Sub, ast.BitOr):  # sets
             return [one for one in left if one not in right] + (right if op is ast.BitOr else [])
-        return _ARITHMETIC[op](left, right)
+        try:
+            return _ARITHMETIC[op](left, right)
+        except (TypeError, ValueError, ArithmeticError):
+            return self._unknown(node)
 
     def _comprehension(self, element: ast.expr, generator: ast.comprehension, names: dict[str, object]) -> Any:
         source = self.value(generator.iter, names)

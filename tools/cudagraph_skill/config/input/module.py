@@ -43,7 +43,7 @@ class Module:
 
     def imported(self, node: ast.ImportFrom) -> Module | None:
         """Return the file that an import names, where it lies below a folder above this one."""
-        path = self._found(node)
+        path = _found(self.path, node.module or "", node.level)
         if path is None or path in self.files or len(self.files) >= _MOST_FILES:
             return self.files.get(path) if path else None
         parsed = _parsed(path)
@@ -51,19 +51,6 @@ class Module:
             return None
         self.files[path] = Module(*parsed, path, self.files)
         return self.files[path]
-
-    def _found(self, node: ast.ImportFrom) -> Path | None:
-        if self.path is None:
-            return None
-        parts = (node.module or "").split(".") if node.module else []
-        folders = list(self.path.parents)[:_HIGHEST]
-        folders = folders[node.level - 1 : node.level] if node.level else folders
-        for folder in folders:
-            base = folder.joinpath(*parts)
-            for path in (base.with_suffix(".py"), base / "__init__.py"):
-                if parts and path.is_file():
-                    return path
-        return None
 
     def source(self, node: ast.AST) -> str:
         """Return the text of a node."""
@@ -86,6 +73,19 @@ def parsed(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
+
+
+def _found(importing: Path | None, name: str, level: int) -> Path | None:
+    """Return the file of a module, below a folder above the file that imports it."""
+    if importing is None or not name:
+        return None
+    folders = list(importing.parents)[:_HIGHEST]
+    for folder in folders[level - 1 : level] if level else folders:
+        base = folder.joinpath(*name.split("."))
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
 
 
 @lru_cache(maxsize=_MOST_FILES)

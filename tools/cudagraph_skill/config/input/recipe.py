@@ -170,7 +170,7 @@ def _form(record: Record, given: list[tuple[str, Given]], *, container: bool, br
 def _foreign(record: Record, given: list[tuple[str, Given]]) -> list[str]:
     """Say that an object of a class that is not known has settings of graphs."""
     about = next((one for name, one in given if name.rpartition(".")[2] in _ABOUT_GRAPHS), None)
-    if about is None:
+    if about is None or not about.line:
         return []
     return [f"line {about.line}: {record.kind} has settings of graphs, {about.written}; what becomes of them was not read"]
 
