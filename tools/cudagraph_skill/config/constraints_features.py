@@ -256,10 +256,10 @@ def delayed_wgrad_with_bias(setup: Setup) -> Clash | None:
 def _checks_captured_wgrad(setup: Setup) -> bool:
     """Return whether weight gradients are delayed and captured, in a configuration whose package looks for it.
 
-    Megatron-LM looks only where gradients are reduced during backward, Bridge always, even without graphs; TransformerConfig
-    does not.
+    Megatron-LM looks only where gradients are reduced during backward, Bridge always, both even without graphs;
+    TransformerConfig does not.
     """
-    if not setup.delays_wgrad or (setup.implementation == "none" and setup.form is not Form.RECIPE):
+    if not setup.delays_wgrad:
         return False
     if setup.form is Form.KEYWORDS or (setup.form is Form.COMMAND_LINE and not setup.value("overlap_grad_reduce")):
         return False

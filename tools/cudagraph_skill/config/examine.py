@@ -123,7 +123,7 @@ def _set_apart_conditional(report: Report) -> None:
     """Keep a violation that is there on every path through a function; say of one on some paths that it depends."""
     paths = Counter(setup.reading.title for setup in report.setups if setup.reading.conditional)
     found = Counter((violation.where, violation.id) for violation in report.violations)
-    kept: dict[tuple[str, str, int], Violation] = {}
+    kept: dict[tuple[str, str, int], Violation] = {}  # what commands share is said once
     for violation in report.violations:
         if found[violation.where, violation.id] < paths[violation.where]:
             place = f"line {violation.line}" + (f" of {violation.where}" if violation.where else "")
@@ -131,7 +131,7 @@ def _set_apart_conditional(report: Report) -> None:
                 f"{place}: under a condition that is not known it violates {violation.id}: {violation.message}"
             )
         else:
-            kept.setdefault((violation.where, violation.id, violation.line), violation)
+            kept.setdefault((violation.message, violation.id, violation.line), violation)
     report.violations = list(kept.values())
 
 
@@ -163,7 +163,7 @@ def _readings(
         return recipe.readings(text, variables, releases.choose(wanted, bridge_used=True), bridge=bridge, path=path)
     if kind in ("document", "json"):
         return document.readings(text, bridge=bridge, is_json=kind == "json")
-    return command_line.readings(text)
+    return command_line.readings(text, given=variables)
 
 
 def _carried(reading: Reading, chosen: Releases) -> Reading:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input import overrides, shell
@@ -9,7 +11,7 @@ from cudagraph_skill.config.options import FLAGS, Flag
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cudagraph_skill.config.input.expand import Word
 
@@ -17,15 +19,26 @@ _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # 
 _OFF = ("false", "no", "off", "0", "none", "null")
 
 
-def readings(text: str, start: int = 0, end: int | None = None) -> list[Reading]:
+def readings(text: str, start: int = 0, end: int | None = None, given: Mapping[str, str] | None = None) -> list[Reading]:
     """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines.
 
     Args:
         text: What holds the script.
         start: Where in the text the script begins.
         end: Where it ends; the end of the text without.
+        given: The environment of the run.
     """
-    script = shell.parse(text, start, len(text) if end is None else end)
+    follow = partial(shell.parse, text, start, len(text) if end is None else end, given or {})
+    script = follow()
+    found = _of_script(text, script)
+    if script.both_ways:
+        settings = [reading.settings for reading in found]
+        others = [reading for reading in _of_script(text, follow(met=False)) if reading.settings not in settings]
+        found += [replace(reading, title=f"{reading.title or 'the command'}, conditions not met") for reading in others]
+    return found
+
+
+def _of_script(text: str, script: shell.Script) -> list[Reading]:
     commands = _joined([command for command in script.commands if _runs_with_flags(command.words)])
     of_bridge = [command for command in script.commands if not _prints(command.words) and overrides.present(command.words)]
     defined = [word for variable in script.variables.values.values() for word in variable.words]

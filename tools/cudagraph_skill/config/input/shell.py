@@ -19,7 +19,7 @@ from cudagraph_skill.config.input.tokens import Token, tokens
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _EXPORTING = ("export", "declare", "readonly", "local", "typeset", "env")
 _KEPT = ("readonly", "local", "typeset")  # of these, only `-x` exports
@@ -63,12 +63,14 @@ class Script:
 
     Attributes:
         conditional: Offsets of conditions that are not known, where flags depend on them.
+        both_ways: Whether an `if` that is not known has another branch.
     """
 
     commands: list[Command] = field(default_factory=list)
     variables: Variables = field(default_factory=Variables)
     functions: dict[str, list[Token]] = field(default_factory=dict)
     conditional: list[int] = field(default_factory=list)
+    both_ways: bool = False
 
     @property
     def environment(self) -> dict[str, Word]:
@@ -81,17 +83,27 @@ class Script:
         return found
 
 
-def parse(text: str, start: int, end: int) -> Script:
-    """Return the commands of the script between two offsets, in order."""
+def parse(text: str, start: int, end: int, given: Mapping[str, str], *, met: bool = True) -> Script:
+    """Return the commands of the script between two offsets, in order.
+
+    Args:
+        text: What holds the script.
+        start: Where it begins.
+        end: Where it ends.
+        given: The environment of the run.
+        met: Whether conditions that are not known count as met.
+    """
     script = Script()
-    _Runner(text, script).block(tokens(text, start, end))
+    script.variables.values = {name: Variable([Word(value, 0, 0)] if value else []) for name, value in given.items()}
+    _Runner(text, script, met=met).block(tokens(text, start, end))
     return script
 
 
 class _Runner:
     """Follow tokens of one text; `depth` counts blocks in blocks."""
 
-    def __init__(self, text: str, script: Script) -> None:
+    def __init__(self, text: str, script: Script, *, met: bool) -> None:
+        self.met = met
         self.text = text
         self.script = script
         self.depth = 0
@@ -217,9 +229,10 @@ class _Runner:
     def _if(self, block: Sequence[Token]) -> None:
         """Follow the first branch whose condition is met, or is not known."""
         branches = self._branches(block)
+        self.script.both_ways |= len(branches) > 1 and self._condition(branches[0][0]) is None
         for condition, body in branches:
             met = self._condition(condition) if condition else True
-            if met is not False:
+            if met or (met is None and (self.met or len(branches) == 1)):
                 self._maybe(condition or block[:1], body, known=met is not None)
                 return
 
