@@ -9,7 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.config import constraints_bridge, constraints_core, constraints_features, releases, renames
+from cudagraph_skill.config import (
+    constraints_bridge,
+    constraints_core,
+    constraints_features,
+    constraints_inference,
+    releases,
+    renames,
+)
 from cudagraph_skill.config.constraint import CONSTRAINTS, fix
 from cudagraph_skill.config.input import command_line, document, recipe
 from cudagraph_skill.config.notes import notes
@@ -26,7 +33,12 @@ if TYPE_CHECKING:
     from cudagraph_skill.config.releases import Releases
     from cudagraph_skill.config.settings import Reading, Setting
 
-_ROWS = (constraints_core, constraints_features, constraints_bridge)  # they register their rows when they are imported
+_ROWS = (
+    constraints_core,
+    constraints_features,
+    constraints_inference,
+    constraints_bridge,
+)  # they register their rows when they are imported
 
 _BY_SUFFIX = {
     ".sh": "flags",

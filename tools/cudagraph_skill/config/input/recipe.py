@@ -11,7 +11,8 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.config.input.follow import Follower, TooManyStepsError
+from cudagraph_skill.config.input.execution import TooManyStepsError
+from cudagraph_skill.config.input.follow import Follower
 from cudagraph_skill.config.input.module import Module, parsed
 from cudagraph_skill.config.input.record import Record
 from cudagraph_skill.config.options import LIVES
