@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.config.input.expand import Word
 
 _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # commands that only mention flags
+_OF_PROFILERS = ("--cuda-graph-trace",)  # of nsys, which may stand before the program
 _OFF = ("false", "no", "off", "0", "none", "null")
 
 
@@ -87,7 +88,7 @@ def _has_flags(words: Sequence[Word]) -> bool:
 def is_flag(word: str) -> bool:
     """Return whether a word is a flag that is looked at."""
     name = word.partition("=")[0]
-    about_graphs = name.startswith("--") and ("cuda-graph" in name or "cuda_graph" in name)
+    about_graphs = name.startswith("--") and ("cuda-graph" in name or "cuda_graph" in name) and name not in _OF_PROFILERS
     return name in FLAGS or about_graphs or f"--{name[5:]}" in FLAGS
 
 

@@ -145,6 +145,8 @@ def _of_variable(match: re.Match[str], start: int, end: int, variables: Variable
     if not quoted or variable.array or name == "@":
         parts = [part for word in variable.words for part in ((word,) if variable.array else word.parts or (word,))]
         return [part._replace(site=end) for part in parts]
+    if not variable.words:
+        return [Word("", start, end)]
     if len(variable.words) == 1:
         return [variable.words[0]._replace(site=end)]
     first, last = variable.words[0], variable.words[-1]
