@@ -204,6 +204,26 @@ def test_overrides_of_a_recipe_on_the_command_line_are_read(command: str, ids: s
     assert any("recipe" in reason for reason in report.unread)
 
 
+def test_an_imported_file_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    text = "from base import config\n\ndef recipe():\n    cfg = config()\n    cfg.rng.te_rng_tracker = True\n    return cfg\n"
+    (tmp_path / "recipe.py").write_text(text)
+    base = tmp_path / "base.py"
+    found = []
+    for impl in ("transformer_engine", "te"):
+        base.write_text(
+            f"def config():\n    cfg = ConfigContainer()\n    cfg.model.cuda_graph_impl = {impl!r}\n    return cfg\n"
+        )
+        report = examine(text, ".py", ["megatron-bridge==0.4.2", "megatron-core==0.17.1"], path=tmp_path / "recipe.py")
+        found.append({violation.id for violation in report.violations})
+    assert found == [set(), {"graph-impl-unknown"}]
+
+
+def test_a_loop_without_end_is_left_and_said() -> None:
+    text = "def serve(config):\n    while True:\n        config.cuda_graph_impl = 'local'\n        poll(config)\n"
+    report = examine(text, ".py", ["megatron-core==0.18.2"])
+    assert any("was not followed" in reason for reason in report.unread)
+
+
 def test_functions_loops_and_dicts_of_the_file_are_followed() -> None:
     text = """
 GRAPHS = dict(cuda_graph_impl="local", cuda_graph_scope=["moe_preprocess"])

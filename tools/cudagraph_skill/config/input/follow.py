@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST_STEPS = 50_000
+_MOST_ROUNDS = 200  # of a `while` loop; the servers of a library run for ever
 
 
 class Follower(Calls):
@@ -107,13 +108,14 @@ class Follower(Calls):
         )
 
     def _while(self, node: ast.While, names: dict[str, object]) -> None:
-        while True:
+        for _ in range(_MOST_ROUNDS):
             test = self.value(node.test, names)
             if is_unknown(test):
-                self._skip(node, names)
-            if is_unknown(test) or not test:
+                break
+            if not test:
                 return
             self._block(node.body, names)
+        self._skip(node, names)
 
     def _match(self, node: ast.Match, names: dict[str, object]) -> None:
         subject = self.value(node.subject, names)

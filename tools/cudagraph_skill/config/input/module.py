@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,9 +32,16 @@ class Module:
         self.path = path
         self.files = {} if files is None else files
         self.names: dict[str, object] | None = None
-        ends = [match.end() for match in re.finditer("\r\n|\r|\n", text)]  # as Python counts lines
-        self.offsets = [0, *ends]
-        self.lines = [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """Where each line begins, as Python counts lines."""
+        return [0, *(match.end() for match in re.finditer("\r\n|\r|\n", self.text))]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines, with their ends."""
+        return [self.text[start:end] for start, end in pairwise([*self.offsets, len(self.text)])]
 
     @property
     def used(self) -> frozenset[str]:
@@ -46,10 +53,10 @@ class Module:
         path = _found(self.path, node.module or "", node.level)
         if path is None or path in self.files or len(self.files) >= _MOST_FILES:
             return self.files.get(path) if path else None
-        parsed = _parsed(path)
-        if parsed is None:
+        read = _read(path)
+        if read is None:
             return None
-        self.files[path] = Module(*parsed, path, self.files)
+        self.files[path] = Module(*read, path, self.files)
         return self.files[path]
 
     def source(self, node: ast.AST) -> str:
@@ -88,15 +95,19 @@ def _found(importing: Path | None, name: str, level: int) -> Path | None:
     return None
 
 
-@lru_cache(maxsize=_MOST_FILES)
-def _parsed(path: Path) -> tuple[ast.Module, str] | None:
+def _read(path: Path) -> tuple[ast.Module, str] | None:
+    """Return the syntax and the text of a file as it is now; None where it cannot be read."""
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        text = path.read_text(encoding="utf-8")
-        return parsed(text), text
+        status = path.stat()
+        return _parsed(path, status.st_mtime_ns, status.st_size) if status.st_size <= _LARGEST else None
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def _parsed(path: Path, _changed: int, _size: int) -> tuple[ast.Module, str]:
+    text = path.read_text(encoding="utf-8")
+    return parsed(text), text
 
 
 @lru_cache(maxsize=_MOST_FILES)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.config.releases import Releases
 
 _MOST_PATHS = 32  # ways through conditions that are not known
+_MOST_STEPS = 100_000  # statements on all of these
 _ABOUT_GRAPHS = frozenset(LIVES) | {"use_te_rng_tracker", "te_rng_tracker"}
 _SECTIONS = frozenset("model rng ddp optimizer train dataset comm_overlap mixed_precision rerun_state_machine".split())
 _BRIDGE_KINDS = ("ConfigContainer", "Provider", "ModelConfig")
@@ -94,12 +95,14 @@ def _paths(
 ) -> Iterator[Reading]:
     """Run one function on every path through its unknown conditions."""
     decisions: list[bool] = []
-    for _ in range(_MOST_PATHS):
+    paths = steps = 0
+    while paths < _MOST_PATHS and steps < _MOST_STEPS:
         follower = Follower(Module(main.tree, main.text, main.path), decisions, variables, partial(_has, releases))
         try:
             follower.run(root)
         except (TooManyStepsError, RecursionError):
             follower.unread.append("the file builds its configuration in more steps than are followed")
+        paths, steps = paths + 1, steps + follower.steps
         seen |= follower.seen
         yield from _configurations(follower, root, bridge=bridge)
         lost += [reason for reason in follower.unread if "cuda_graph" in reason or "settings of graphs" in reason]
@@ -110,7 +113,7 @@ def _paths(
             return
         decisions[-1] = False
     line = root.lineno if root else 1
-    others = f"line {line}: more than {_MOST_PATHS} ways through its conditions; the others were not read"
+    others = f"line {line}: more than {paths} ways through its conditions; the others were not read"
     yield Reading(Form.KEYWORDS, f"{root.name}()" if root else "", conditional=True, unread=[others])
 
 
