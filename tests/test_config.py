@@ -204,6 +204,14 @@ def test_overrides_of_a_recipe_on_the_command_line_are_read(command: str, ids: s
     assert any("recipe" in reason for reason in report.unread)
 
 
+@pytest.mark.parametrize(("bridge", "core", "noted"), [("0.5.1", "0.18.2", False), ("0.4.2", "0.17.1", True)])
+def test_a_field_of_a_model_of_bridge_is_none_of_megatron_core(bridge: str, core: str, noted: bool) -> None:
+    text = "cfg = base()\ncfg.model.cuda_graph_impl = 'none'\ncfg.model.vision_cuda_graph_impl = 'transformer_engine'\n"
+    report = examine(text, ".py", [f"megatron-bridge=={bridge}", f"megatron-core=={core}"])
+    assert not report.violations
+    assert any("vision_cuda_graph_impl is no field" in note for note in report.notes) == noted
+
+
 def test_an_imported_file_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     text = "from base import config\n\ndef recipe():\n    cfg = config()\n    cfg.rng.te_rng_tracker = True\n    return cfg\n"
     (tmp_path / "recipe.py").write_text(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cudagraph_skill.config import renames
 from cudagraph_skill.config.settings import Form
 from cudagraph_skill.config.setup import UndecidedError
 
@@ -19,6 +20,8 @@ _UNIFIED = "inference_dynamic_batching_unified_memory_level"
 def notes(setup: Setup) -> Iterator[str]:
     """Yield one sentence for each."""
     yield from _repeated(setup)
+    for setting in renames.unknown_fields(setup):
+        yield f"{setting.written} is no field of a release of megatron-core: the model's provider has it, or it has no effect"
     if setup.implementation == "none":
         return
     for sentences in (_defaults, _wrong_gradients, _unchecked, _memory):

@@ -133,6 +133,13 @@ LIVES: dict[str, Life] = {
 }
 
 
+# Fields of model providers of Megatron-Bridge, by the first release of Bridge that has them.
+OF_PROVIDERS: dict[str, Release] = {
+    "max_vision_cuda_graph_seq_length": (0, 5),
+    "vision_cuda_graph_impl": (0, 5),
+    "vision_cuda_graph_scope": (0, 5),
+}
+
 # Flags about other things that constraints look at, where not every release has them.
 FLAGS_SINCE: dict[str, Release] = {
     "cpu_offloading_num_layers": (0, 16),

@@ -124,7 +124,18 @@ def missing(setup: Setup) -> Iterator[tuple[Setting, Clash]]:
             continue
         if life and setup.core >= life.until and options.instead(setting.name, setup.core):
             continue  # renamed
+        if setup.form is Form.RECIPE and life is None:
+            continue  # a model may have fields of its own: a note says so
         yield setting, _lacking(setup, setting, life)
+
+
+def unknown_fields(setup: Setup) -> list[Setting]:
+    """Return what a recipe sets that no release of Megatron-Core has, and that no provider of Bridge is known to have."""
+    if setup.form is not Form.RECIPE:
+        return []
+    named = (one for one in _each(setup) if "cuda_graph" in one.name and "." not in one.name and one.name not in options.LIVES)
+    bridge = setup.releases.bridge or (9999,)
+    return [one for one in named if bridge < options.OF_PROVIDERS.get(one.name, (99999,))]
 
 
 def _lacking(setup: Setup, setting: Setting, life: options.Life | None) -> Clash:
