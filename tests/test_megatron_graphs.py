@@ -17,7 +17,16 @@ ROWS = {row["case"]: row for run in RUNS for row in run["rows"]}
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_case_went_as_it_is_expected_to(name: str) -> None:
-    assert GRAPHS.outcome(ROWS[name]) == CASES[name].expected
+    assert GRAPHS.as_expected(CASES[name], ROWS[name])
+
+
+def test_graphs_that_were_not_launched_and_other_errors_are_not_as_expected() -> None:
+    case = CASES["0.19.2 local te bf16"]
+    row = ROWS[case.name]
+    assert not GRAPHS.as_expected(case, {**row, "graph_launches": 0})
+    assert not GRAPHS.as_expected(case, {**row, "parameters_that_differ": 1})
+    assert not GRAPHS.as_expected(case, {"error": "out of memory"})
+    assert not GRAPHS.as_expected(CASES["0.19.2 full_iteration te bf16 sequence64"], {"error": "out of memory"})
 
 
 def test_most_cases_were_run() -> None:

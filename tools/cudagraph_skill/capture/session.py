@@ -373,12 +373,12 @@ _TRACKER = "megatron/core/tensor_parallel/random.py"  # fails at capture only wh
 
 def _notes(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
     notes = []
+    if any(str(cause.get("path", "")).endswith(_TRACKER) for cause in causes):
+        notes.append(
+            "the random states of Megatron's tracker cannot be captured: seed with `model_parallel_cuda_manual_seed(seed, "
+            "use_cudagraphable_rng=True)`, or `--te-rng-tracker` where Transformer Engine is installed"
+        )
     for cause in causes:
-        if str(cause.get("path", "")).endswith(_TRACKER):
-            notes.append(
-                "the random states of Megatron's tracker cannot be captured: seed with `model_parallel_cuda_manual_seed(seed, "
-                "use_cudagraphable_rng=True)`, or `--te-rng-tracker` where Transformer Engine is installed"
-            )
         if cause.get("kind") == "note":
             path, line = shown.of(str(cause.get("path", ""))), int(cause.get("line") or 0)
             notes.append(f"{path}:{line}: {_message(cause, _line(path, line))}" if path else str(cause.get("said", "")))
