@@ -53,14 +53,6 @@ def notes(program: Program, path: str = "") -> list[str]:
     number = WORKFLOWS[program.options.workflow].number
     what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
     sentences = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
-    if "transformer-engine" in program.versions:
-        sentences.append("not every program for Transformer Engine was run by its authors: use `--verify`")
-    core = program.versions.get("megatron-core")
-    if program.options.workflow == "mcore-per-layer" and core == "0.19" and not program.options.fp8:
-        sentences.append(
-            "where Transformer Engine is installed, graphs of 0.19 free inputs that torch's norms still need: `parity` fails; "
-            "set `megatron.core.transformer.cuda_graphs.HAVE_TE_GRAPHS = False` before the model is built"
-        )
     if program.unused:
         sentences.append(one_line(f"left aside, since this program does not use it: {', '.join(program.unused)}"))
     return sentences
