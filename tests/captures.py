@@ -1,11 +1,13 @@
 """Targets that users may point `skill check --run` at, good and bad, each through the command itself on a GPU.
 
-    python tests/captures.py run [NAME ...] > out.json   on a GPU machine, with torch and the standard library only
+    python tests/captures.py run [NAME ...] > out.json   on a GPU machine, with torch and the standard library only;
+                                                         cases with `packages` need those too, importable
     python tests/captures.py keep out.json               back here: becomes tests/evidence/captures.json
 
 tests/captured/cases.json has for each case the arguments, the verdicts and exit codes that are right, and why; `line` must be
 the first finding of a failed capture, and among the findings of a wrong replay. After a case with `plain` that command, run
-alone, must leave the same weights and random states; after one with `gone` no process of that name may be left.
+alone, must leave the same weights and random states; after one with `gone` no process of that name may be left; `note` must be
+in one of its notes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import on_gpu
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "captured"
 EVIDENCE = HERE / "evidence" / "captures.json"
-_AT_ONCE, _DEADLINE_SECONDS, _PATIENCE_SECONDS = 10, 60, 180
+_AT_ONCE, _AT_ONCE_WITH_PACKAGES, _DEADLINE_SECONDS, _PATIENCE_SECONDS = 10, 3, 60, 180  # with packages: 9 GB each
 
 
 def cases() -> list[dict[str, Any]]:
@@ -47,7 +49,8 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         if "copy" in case:
             shutil.copy(PROGRAMS / case["copy"][0], Path(folder) / case["copy"][1])
-        bound = [] if "--deadline" in case["args"] else ["--deadline", str(_DEADLINE_SECONDS)]
+        deadline = _DEADLINE_SECONDS * (2 if "packages" in case else 1)
+        bound = [] if "--deadline" in case["args"] else ["--deadline", str(deadline)]
         command = [
             sys.executable,
             str(HERE.parent / "tools" / "check.py"),
@@ -89,6 +92,8 @@ def _wrong(case: dict[str, Any], verdict: str, code: int, report: dict[str, Any]
         return f"{verdict}, must be {' or '.join(case['verdict'])}: {report.get('summary') or report.get('error')}"
     if code not in case["exit"]:
         return f"exit code {code}, must be {case['exit']}"
+    if case.get("note", "") not in " ".join(report.get("notes", [])):
+        return f"notes {report.get('notes')}, must have {case['note']}"
     lines = [finding["line"] for finding in report.get("findings", [])]
     if "line" not in case or verdict not in ("capture_error", "silent_wrong"):
         return ""
@@ -110,10 +115,14 @@ def _left(case: dict[str, Any], folder: str) -> str:
 def _run(names: list[str]) -> dict[str, Any]:
     chosen = [case for case in cases() if not names or case["name"] in names]
     alone = [case for case in chosen if "gone" in case]
+    large = [case for case in chosen if "packages" in case]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        rows = list(pool.map(answer, [case for case in chosen if case not in alone]))
+        rows = list(pool.map(answer, [case for case in chosen if case not in alone and case not in large]))
+    with ThreadPoolExecutor(_AT_ONCE_WITH_PACKAGES) as pool:
+        rows += pool.map(answer, large)
     rows += [answer(case) for case in alone]
-    return {**on_gpu.machine("python tests/captures.py run"), "digest": digest(), "results": rows}
+    packages = {name: on_gpu.release(name) for name in sorted({name for case in large for name in case["packages"]})}
+    return {**on_gpu.machine("python tests/captures.py run"), **packages, "digest": digest(), "results": rows}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +46,14 @@ def machine(command: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "command": command,
     }
+
+
+def release(package: str) -> str:
+    """Return the release of an installed package; "" where it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def run_or_keep(run: Callable[[list[str]], dict[str, Any]], evidence: Path, usage: str | None) -> None:

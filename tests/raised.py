@@ -18,7 +18,6 @@ import re
 import runpy
 import sys
 import tempfile
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +53,8 @@ def folders(needs: str) -> list[Path]:
 
 def lacks(needs: str) -> str:
     """Return "needs …" if this machine lacks a GPU, a version or a package of `needs`, else ""."""
-    present = all(folder.is_dir() for folder in folders(needs)) and (_transformer_engine() or "transformer-engine" not in needs)
+    engine = "transformer-engine" not in needs or on_gpu.release("transformer-engine")
+    present = engine and all(folder.is_dir() for folder in folders(needs))
     return on_gpu.lacks(needs) if present else f"needs {needs}"
 
 
@@ -63,13 +63,6 @@ def command(needs: str, path: Path, way: str) -> list[str]:
     arguments = on_gpu.python(needs, str(Path(__file__).resolve()), "call", str(path), way)
     found = [*map(str, folders(needs)), *filter(None, [os.environ.get("PYTHONPATH")])]
     return ["env", f"PYTHONPATH={os.pathsep.join(found)}", *arguments] if folders(needs) else arguments
-
-
-def _transformer_engine() -> str:
-    try:
-        return metadata.version("transformer-engine")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def digest(path: Path) -> str:
@@ -99,7 +92,7 @@ def _run_all(chosen: list[str]) -> dict[str, Any]:
 
 def described() -> dict[str, Any]:
     """Return what the machine of a run is, with Transformer Engine's version where it is installed."""
-    engine = _transformer_engine()
+    engine = on_gpu.release("transformer-engine")
     return {**on_gpu.machine("python tests/raised.py run"), **({"transformer_engine": engine} if engine else {})}
 
 
