@@ -43,12 +43,13 @@ class Case(NamedTuple):
 
     Attributes:
         impl: "local", "transformer_engine", "full_iteration" or "none".
-        layers: "te" for the layers of Transformer Engine, "torch" for those of Megatron-Core itself, "engine" for
-            Transformer Engine without Megatron.
+        layers: "te" for the layers of Transformer Engine, "torch" for those of Megatron-Core itself, "hybrid" for a
+            HybridModel of attention and experts, "engine" for Transformer Engine without Megatron.
         recipe: FP8 recipe, or "" for bf16 ("fp32" for fp32).
-        change: What is changed in the release before it runs, a key of `CHANGES`; "default-stream" builds the model there;
-            with "engine", "order" runs both forwards first and "weights-cached" quantizes weights once a step.
-        expected: "same" as without graphs to the last bit, "differs", or what the error says.
+        change: What is changed in the release before it runs, a key of `CHANGES`; or how experts are run, a key of
+            `EXPERTS`; "default-stream" builds the model there; with "engine", "order" runs both forwards first and
+            "weights-cached" quantizes weights once a step.
+        expected: "same" as without graphs to the last bit, "differs", "no graphs", or what the error says.
     """
 
     core: str
@@ -79,7 +80,7 @@ class Case(NamedTuple):
     @property
     def without_graphs(self) -> Case:
         """Return the training that this one is compared with."""
-        change = self.change if self.layers == "engine" or self.change == "no-engine" else ""
+        change = self.change if self.layers == "engine" or self.change in ("no-engine", *EXPERTS) else ""
         return self._replace(impl="none", modules="", change=change, expected="same")
 
 
@@ -96,11 +97,7 @@ def _cases() -> Iterator[Case]:
         for modules in ("attn", "mlp", "attn mlp"):
             yield Case(core, "transformer_engine", modules=modules)
         yield Case(core, "local", modules="attn", expected=local["te"])
-        masked = "not permitted when stream is capturing"  # masked_select in its permutation without fusion
-        experts = "same" if core == "0.19.2" else masked
-        yield Case(core, "transformer_engine", modules="attn moe_router moe_preprocess", experts=4, expected=experts)
-        waits = "event last recorded in a capturing stream" if core == "0.19.2" else masked
-        yield Case(core, "local", modules="attn moe_router moe_preprocess", experts=4, expected=waits)
+        yield from _expert_cases(core)
         yield Case(core, "transformer_engine", change="default-stream", expected="legacy stream")
         yield Case(core, "full_iteration", "torch", "fp32")
         on_default = "legacy stream" if core == "0.19.2" else "same"
@@ -119,6 +116,30 @@ def _cases() -> Iterator[Case]:
         yield Case("0.19.2", "transformer_engine", "engine", recipe, change="order")
         if recipe:
             yield Case("0.19.2", "transformer_engine", "engine", recipe, change="weights-cached")
+
+
+def _expert_cases(core: str) -> Iterator[Case]:
+    """Yield cases with layers of experts; of GPTModel, `local` captures all of a layer that has attention, or nothing."""
+    modules = "attn moe_router moe_preprocess"
+    masked, waits = "not permitted when stream is capturing", "event last recorded in a capturing stream"
+    selects = core == "0.16.1"  # its permutation calls masked_select where it is not fused
+    engine = Case(core, "transformer_engine", modules=modules, experts=4)
+    local = engine._replace(impl="local")
+    yield engine._replace(expected=masked if selects else "same")
+    yield engine._replace(change="fused-permutation")
+    yield engine._replace(change="drop-and-pad")
+    yield engine._replace(modules="attn moe_router")
+    yield local._replace(expected=masked if selects else waits)
+    yield local._replace(change="fused-permutation", expected=waits)
+    yield local._replace(change="drop-and-pad", expected=_LOCAL[core]["te"])
+    yield local._replace(modules="moe_router moe_preprocess", expected="no graphs")
+    if core == "0.19.2":
+        hybrid, outside = local._replace(layers="hybrid"), "index out of bounds"
+        yield hybrid._replace(expected=outside)
+        yield hybrid._replace(modules="moe_router moe_preprocess", expected=outside)
+        yield hybrid._replace(change="fused-permutation")
+        yield hybrid._replace(change="drop-and-pad", expected="differs")
+        yield engine._replace(layers="hybrid")
 
 
 # What comes of local graphs by the kind of layer. 0.16 and 0.17 return the input of the first layer to a pool of buffers while
@@ -185,9 +206,11 @@ def _print_row(case: Case, failed: dict[Case, str], files: dict[Case, Path]) -> 
 
 
 def _error(output: str) -> str:
-    """Return the first exception that a training printed, with the frame that raised it."""
-    lines = [re.sub(r"^\[rank\d\]:", "", line).strip() for line in output.splitlines()]
-    place = next((place for place, line in enumerate(lines) if re.match(r"[\w.]*(Error|Exception): ", line)), len(lines) - 1)
+    """Return the first exception or failed assertion that a training printed, with the frame that raised it."""
+    found = [re.sub(r"^\[rank\d\]:|^.*(?=Assertion `)", "", line).strip() for line in output.splitlines()]
+    lines = [line for line in found if line]
+    raised = re.compile(r"[\w.]*(Error|Exception): |Assertion `")
+    place = next((place for place, line in enumerate(lines) if raised.match(line)), len(lines) - 1)
     frame = next((line for line in reversed(lines[:place]) if line.startswith("File ")), "")
     return f"{lines[place] if lines else 'no output'} ({re.sub(r'/.*/(?=[^/]+/[^/]+/[^/]+$)', '', frame)})"[:400]
 
@@ -322,6 +345,7 @@ def _config(case: Case) -> Any:
     half = {"bf16": True, "params_dtype": torch.bfloat16} if case.recipe != "fp32" else {}
     wide = {"pipeline_dtype": torch.bfloat16 if half else torch.float32, "batch_p2p_comm": False}
     experts = {"num_moe_experts": case.experts, "moe_router_topk": 2, "moe_token_dispatcher_type": "alltoall"}
+    experts |= {"add_bias_linear": False, "moe_grouped_gemm": case.layers == "hybrid", **EXPERTS.get(case.change, {})}
     return TransformerConfig(
         num_layers=LAYERS,
         hidden_size=HIDDEN,
@@ -337,21 +361,32 @@ def _config(case: Case) -> Any:
         **half,
         **low,
         **(wide if case.pipeline > 1 else {}),
-        **(experts | {"add_bias_linear": False} if case.experts else {}),
+        **(experts if case.experts else {}),
     )
 
 
 def _model(case: Case) -> nn.Module:
     from megatron.core import parallel_state
-    from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
     from megatron.core.models.gpt import GPTModel, gpt_layer_specs
-    from megatron.core.transformer.module import Float16Module
 
     config = _config(case)
+    first, last = parallel_state.is_pipeline_first_stage(), parallel_state.is_pipeline_last_stage()
+    if case.layers == "hybrid":
+        from megatron.core.models.hybrid.hybrid_layer_specs import hybrid_stack_spec
+        from megatron.core.models.hybrid.hybrid_model import HybridModel
+
+        model = HybridModel(config, hybrid_stack_spec, VOCABULARY, case.sequence, hybrid_layer_pattern="*E*E").cuda()
+        return _wrapped(case, config, model)
     made = {"te": "get_gpt_layer_with_transformer_engine_spec", "torch": "get_gpt_layer_local_spec"}[case.layers]
     spec = getattr(gpt_layer_specs, made)(num_experts=case.experts or None)
-    first, last = parallel_state.is_pipeline_first_stage(), parallel_state.is_pipeline_last_stage()
     model = GPTModel(config, spec, VOCABULARY, case.sequence, pre_process=first, post_process=last).cuda()
+    return _wrapped(case, config, model)
+
+
+def _wrapped(case: Case, config: Any, model: nn.Module) -> nn.Module:
+    from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+    from megatron.core.transformer.module import Float16Module
+
     wrapped = model if case.recipe == "fp32" else Float16Module(config, model)
     return DistributedDataParallel(config, DistributedDataParallelConfig(grad_reduce_in_fp32=True), wrapped)
 
@@ -365,7 +400,7 @@ def _trained(case: Case) -> Trained:
     from megatron.core.transformer.cuda_graphs import TECudaGraphHelper
 
     torch.manual_seed(0)
-    model_parallel_cuda_manual_seed(1, te_rng_tracker=case.layers == "te", use_cudagraphable_rng=case.layers != "te")
+    model_parallel_cuda_manual_seed(1, te_rng_tracker=case.layers != "torch", use_cudagraphable_rng=case.layers == "torch")
     torch.cuda.synchronize()
     aside = case.impl in ("full_iteration", "transformer_engine") and case.change != "default-stream"
     with torch.cuda.stream(_capture_stream(case) if aside else None):
@@ -503,6 +538,12 @@ CHANGES = {
 }
 
 
+EXPERTS: dict[str, dict[str, Any]] = {
+    "fused-permutation": {"moe_permute_fusion": True},
+    "drop-and-pad": {"moe_expert_capacity_factor": 2.0, "moe_pad_expert_input_to_capacity": True},
+}
+
+
 # Transformer Engine alone --------------------------------------------------------------------------------------------
 
 
@@ -599,7 +640,9 @@ def as_expected(case: Case, row: dict[str, Any]) -> bool:
     """Return whether a case failed, differed or agreed as it says; graphs that were never launched agree with nothing."""
     if "error" in row:
         return case.expected not in ("same", "differs") and case.expected in row["error"]
-    return row["graph_launches"] > 0 and case.expected == ("differs" if row["parameters_that_differ"] else "same")
+    if not row["graph_launches"]:
+        return case.expected == "no graphs"
+    return case.expected == ("differs" if row["parameters_that_differ"] else "same")
 
 
 def show(*, check: bool) -> int:

@@ -326,6 +326,19 @@ def test_aliases_of_aliases_end() -> None:
         examine(f"b0: &b0 [x, x]\n{levels}", ".yaml")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--num-experts 8 --cuda-graph-impl local --cuda-graph-modules attn moe_router", True),
+        ("--num-experts 8 --cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router", False),
+        ("--cuda-graph-impl local --cuda-graph-modules attn", False),
+    ],
+)
+def test_local_graphs_of_parts_of_experts_are_noted(words: str, said: bool) -> None:
+    report = examine(f"python pretrain_gpt.py --te-rng-tracker {words}", ".sh", ["megatron-core==0.19.2"])
+    assert any("only in HybridModel" in note for note in report.notes) == said
+
+
 def test_a_flag_that_is_given_twice_is_noted_and_the_last_counts() -> None:
     report = examine("--cuda-graph-impl none --cuda-graph-impl local", ".sh", ["megatron-core==0.19.0"])
     assert any("set 2 times" in note for note in report.notes)

@@ -24,7 +24,7 @@ def notes(setup: Setup) -> Iterator[str]:
         yield f"{setting.written} is no field of a release of megatron-core: the model's provider has it, or it has no effect"
     if setup.implementation == "none":
         return
-    for sentences in (_defaults, _wrong_gradients, _unchecked, _memory):
+    for sentences in (_defaults, _wrong_gradients, _parts_of_experts, _unchecked, _memory):
         with suppress(UndecidedError):  # nothing is said of what was not read
             yield from sentences(setup)
 
@@ -52,6 +52,16 @@ def _wrong_gradients(setup: Setup) -> Iterator[str]:
         yield (
             "transformer_impl is local: where Transformer Engine is installed, per-layer local graphs of megatron-core 0.19 free inputs "
             "that torch's norms save for the backward, and gradients are wrong; use layers of Transformer Engine"
+        )
+
+
+def _parts_of_experts(setup: Setup) -> Iterator[str]:
+    """Say in which models local graphs know parts of layers of experts (benchmarks/megatron_graphs.py shows it)."""
+    named = setup.core >= (0, 16) and {"moe_router", "moe_preprocess"} & set(setup.modules)
+    if setup.implementation == "local" and setup.per_layer and setup.experts and named:
+        yield (
+            "local graphs take moe_router and moe_preprocess only in HybridModel (with moe_permute_fusion); layers of GPTModel are captured "
+            "whole where attn is named, experts included, and not at all where it is not: use transformer_engine graphs"
         )
 
 
