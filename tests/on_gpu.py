@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -57,13 +56,23 @@ def release(package: str) -> str:
 
 
 def run_or_keep(run: Callable[[list[str]], dict[str, Any]], evidence: Path, usage: str | None) -> None:
-    """Run `run [WORD ...]`, which prints a run and on stderr its rows with `wrong`, or `keep FILE`, which keeps such a run."""
-    if sys.argv[1:2] == ["run"]:
-        _show(run(sys.argv[2:]))
-    elif sys.argv[1:2] == ["keep"] and len(sys.argv) == 3:
-        shutil.copy(sys.argv[2], evidence)
-    else:
-        sys.exit(usage)
+    """Run `run [WORD ...]`, which prints a run, or `keep FILE ...`, which keeps runs of parts as one."""
+    match sys.argv[1:]:
+        case ["run", *words]:
+            _show(run(words))
+        case ["keep", *files] if files:
+            evidence.write_text(json.dumps(_joined(files), indent=1) + "\n")
+        case _:
+            sys.exit(usage)
+
+
+def _joined(files: list[str]) -> dict[str, Any]:
+    """Return the runs of parts of one suite as one run, with what the parts say of the machine."""
+    parts = [json.loads(Path(file).read_text()) for file in files]
+    if len({part.get("digest") for part in parts}) > 1:
+        sys.exit("the files are runs of different programs: run them again")
+    joined = {name: value for part in parts for name, value in part.items()}
+    return {**joined, "results": [row for part in parts for row in part["results"]]}
 
 
 def _show(run: dict[str, Any]) -> None:

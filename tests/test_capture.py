@@ -401,6 +401,8 @@ def test_github_and_sarif_carry_the_findings() -> None:
         (["lacking"], 3),
         (["safe", "silent_wrong", "safe"], 1),
         (["safe", "lacking", "capture_error"], 3),
+        (["not_repeatable"], 4),
+        (["safe", "not_repeatable", "silent_wrong"], 1),
         ([], 2),
     ],
 )

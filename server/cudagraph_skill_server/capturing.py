@@ -70,7 +70,7 @@ class Step(BaseModel):
 
 
 class Examined(BaseModel):
-    """`verdict` is safe, capture_error, silent_wrong, error_in_eager (fails without a graph too), misuse or lacking."""
+    """`verdict` is safe, capture_error, silent_wrong, not_repeatable (eager), error_in_eager, misuse or lacking."""
 
     verdict: str
     summary: str

@@ -18,16 +18,26 @@ if TYPE_CHECKING:
     from cudagraph_skill.text import Steps
 
 MEASURE = "references/profiling.md#fair-ab-eager-against-graph"  # what to do with a callable that is safe
+REPEAT = "references/correctness.md#skill-check-with---run-iterators-and-code-that-does-not-repeat-itself"
 BISECT = "references/correctness.md#find-which-operation-differs-bisect-and-probe"
-_EXIT = {"safe": 0, "capture_error": 1, "silent_wrong": 1, "error_in_eager": 2, "misuse": 2, "lacking": 3}
+_EXIT = {"safe": 0, "not_repeatable": 4, "capture_error": 1, "silent_wrong": 1, "error_in_eager": 2, "misuse": 2, "lacking": 3}
+_WORST = [0, 4, 1, 2, 3]  # from the best to the worst
 _SEVERITY = {"capture_error": "error", "silent_wrong": "warning"}
-_WORDS = {"capture_error": "capture error", "silent_wrong": "silently wrong", "error_in_eager": "error without a graph"}
+_WORDS = {
+    "capture_error": "capture error",
+    "silent_wrong": "silently wrong",
+    "not_repeatable": "not repeatable",
+    "error_in_eager": "error without a graph",
+}
 _TAIL = 5  # lines of the user's own output that are shown
 
 
 def exit_code(results: Sequence[CaptureResult]) -> int:
-    """Return the worst exit code: 0 safe, 1 fails or goes wrong, 2 misuse or fails in eager, 3 the machine lacks something."""
-    return max((_EXIT.get(result.verdict, 3) for result in results), default=2)
+    """Return the worst exit code.
+
+    0 safe, 1 fails or goes wrong, 2 misuse or fails in eager, 3 the machine lacks something, 4 eager does not repeat itself.
+    """
+    return max((_EXIT.get(result.verdict, 3) for result in results), key=_WORST.index, default=2)
 
 
 def written(results: Sequence[CaptureResult], form: str, reader: Reader) -> str:
@@ -66,8 +76,8 @@ def next_step(result: CaptureResult, steps: Steps) -> str:
         return steps.read(BISECT) if _is_unexplained(result, first) else steps.explain(first.id)
     if result.verdict == "safe":
         return steps.read(MEASURE)
-    if result.verdict == "silent_wrong":
-        return steps.read(BISECT)
+    if result.verdict in ("silent_wrong", "not_repeatable"):
+        return steps.read(BISECT if result.verdict == "silent_wrong" else REPEAT)
     if result.verdict == "error_in_eager" and result.command:
         return result.command
     return steps.ask(result.said) if result.verdict == "capture_error" else steps.read("SKILL.md#requirements")
@@ -173,5 +183,5 @@ def _sarif(results: Sequence[CaptureResult], reader: Reader) -> dict[str, Any]:
     by_finding = {id(finding): result for result in results for finding in result.findings}
     own = reader._replace(known=lambda finding: _known(by_finding[id(finding)], finding))
     notes = [note for result in results for note in (*([] if result.verdict == "safe" else [summary(result)]), *result.notes)]
-    done = all(result.verdict in ("safe", "capture_error", "silent_wrong") for result in results)
+    done = all(result.verdict in ("safe", "capture_error", "silent_wrong", "not_repeatable") for result in results)
     return output.sarif([finding for result in results for finding in result.findings], notes, done, own)

@@ -22,11 +22,12 @@ class Step(NamedTuple):
 class CaptureResult(NamedTuple):
     """What a run on the GPU showed of one callable.
 
-    `verdict` is safe, capture_error, silent_wrong, error_in_eager (it fails without a graph), misuse or lacking; `said` is one
-    sentence about what was seen. `findings` are the observed lines, then what the static check adds; `unconfirmed` is what that
-    says and this run did not show. `graph` has nodes by kind and the host copies among them, `rounds` what was
-    replayed and compared, `machine` the GPU and the versions; each is empty where the run did not come so far. `target` is the
-    code that was captured, `output` the tail of what the user's code printed, `command` runs it without a graph, or is "".
+    `verdict` is safe, capture_error, silent_wrong, not_repeatable (two eager copies differ too much to compare with),
+    error_in_eager (it fails without a graph), misuse or lacking; `said` is one sentence about what was seen. `findings` are
+    the observed lines, then what the static check adds; `unconfirmed` is what that says and this run did not show. `graph` has
+    nodes by kind and the host copies among them, `rounds` what was replayed and compared, `machine` the GPU and the versions;
+    each is empty where the run did not come so far. `target` is the code that was captured, `output` the tail of what the
+    user's code printed, `command` runs it without a graph, or is "".
     """
 
     verdict: str

@@ -249,7 +249,7 @@ def joined_result(
     )
 
 
-_CAPTURED = ("safe", "capture_error", "silent_wrong")  # eager calls came back
+_CAPTURED = ("safe", "capture_error", "silent_wrong", "not_repeatable")  # eager calls came back
 
 
 def _sentence(verdict: str, sentence: str, causes: list[dict[str, Any]], shown: _Names) -> str:

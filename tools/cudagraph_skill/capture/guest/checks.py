@@ -341,11 +341,15 @@ def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> W
 
 
 class Observations(NamedTuple):
-    """What one check saw: the captured calls, what is wrong with them, and the generators and numbers that eager changed."""
+    """What one check saw: the captured calls, what is wrong with them, and the generators and numbers that eager changed.
+
+    `spread` is how far two eager copies are apart, at most in the value at the path `unsteady`.
+    """
 
     captured: Captured
     wrong: Wrong | None
     spread: float
+    unsteady: str
     warm_ups: int
     rounds: int
     moved: set[str]
@@ -378,7 +382,7 @@ def run(source: Source, report: Any) -> Observations:
     moved = set().union(*(call.moved for call in eager))
     changing = _changing(eager)
     if captured.error is not None:
-        return Observations(captured, None, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+        return Observations(captured, None, *_widest(spread), warm_ups, rounds, moved, changing)
     wrong = compare(after, captured.calls, spread)
     if wrong is not None and (wrong.worst < SURE or max(spread.values(), default=0.0) > 0.0):
         report.progress("comparing with a third eager copy")
@@ -388,7 +392,12 @@ def run(source: Source, report: Any) -> Observations:
         report.progress("comparing with a second captured copy")
         again = capture_and_replay(source.fresh(), warm_ups, rounds, lambda *_: None)
         wrong = compare(after, captured.calls, _wider(spread, noise(captured.calls, again.calls)))
-    return Observations(captured, wrong, max(spread.values(), default=0.0), warm_ups, rounds, moved, changing)
+    return Observations(captured, wrong, *_widest(spread), warm_ups, rounds, moved, changing)
+
+
+def _widest(spread: dict[str, float]) -> tuple[float, str]:
+    """Return the largest distance of two eager copies, and the path of the value that has it."""
+    return max(((far, path) for path, far in spread.items()), default=(0.0, ""))
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:

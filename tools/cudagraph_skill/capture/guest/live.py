@@ -200,6 +200,7 @@ class Watch:
         self._owner: Any = None
         self._calls: list[_Call] = []
         self._earlier: dict[Any, Any] = {}
+        self._streams: Any = None  # of the iterators among the arguments
         self._opaque: list[Any] = []  # objects among the arguments that are state
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
         self._count = 0
@@ -226,20 +227,25 @@ class Watch:
         return owner is self._owner and (owner is not None or _code(function) is _code(self._function))
 
     def _called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from cudagraph_skill.capture.guest import state, tensors
+        from cudagraph_skill.capture.guest import state, streams, tensors
 
         self._count += 1
+        self._streams = self._streams or streams.Streams(tensors.copied)
         self._function = function
         given = args[1:] if self._owner is not None else args
         self._opaque = tensors.state_among((given, kwargs), self._earlier)
+        self._streams.seen(leaf for _, leaf in tensors.leaves((given, kwargs)))
         if self._count <= self._skip:
             return self._within(function, args, kwargs)
         roots = _roots(function, self._owner, self._opaque)
-        self._calls.append(_Call(roots, given, kwargs, self._left))
+        given, kwargs_given = self._streams.recorded((given, kwargs))
+        self._calls.append(_Call(roots, given, kwargs_given, self._left))
         if len(self._calls) <= RECORDED:
-            result = self._within(function, args, kwargs)
+            result = self._within(function, args[: len(args) - len(given)] + given, kwargs_given)
             self._left = state.scalars(roots)
             return result
+        if self._streams.drawn:
+            del self._calls[-1]  # it was not made, and drew nothing
         self._check()
         if not self._request.get("go_on"):
             raise _Stop
@@ -276,7 +282,9 @@ class Watch:
         self.done = True
         assert self._function is not None
         source = load.Source(self._request)
-        source.reuse(_subject(self._function, self._owner, self._calls, self._opaque), "the program's own objects")
+        subject = _subject(self._function, self._owner, self._calls, self._opaque)
+        subject.draws = self._streams.draws()
+        source.reuse(subject, "the program's own objects")
         self._inside = True
         try:
             self._report.result(verdict.checked(source, self._report))

@@ -46,7 +46,8 @@ class Subject:
 
     `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
     state begins, `input_makers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
-    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `earlier` is for `tensors.state_among`.
+    calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `earlier` is for `tensors.state_among`;
+    `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call.
     """
 
     call: Callable[..., Any]
@@ -58,6 +59,7 @@ class Subject:
     numbered: bool = False
     input_makers: tuple[tuple[str, Any], ...] = ()
     earlier: dict[Any, Any] = field(default_factory=dict)
+    draws: list[list[stack.Place]] = field(default_factory=list)
 
     @property
     def reach(self) -> list[tuple[str, Any]]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from cudagraph_skill.capture.guest import streams
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -51,6 +53,8 @@ def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return
     """Return the items of a container, each with its step in the path; [] for a tensor, a number or an opaque object."""
     if isinstance(value, torch.Tensor):
         return []
+    if type(value) is streams.Playback:
+        return [] if value.lives_on else [(f"[{n}]", part) for n, part in enumerate(value.items)]
     if isinstance(value, dict):
         return [
             (f"[{key!r}]" if isinstance(key, (str, int)) else f"[{n}]", part) for n, (key, part) in enumerate(value.items())
@@ -91,7 +95,11 @@ def state_among(value: Any, earlier: dict[Any, Any]) -> list[Any]:
 
 def opaque_objects(value: Any) -> list[Any]:
     """Return the objects among arguments that are neither tensors, numbers nor batches: models, optimizers, caches."""
-    return [leaf for _, leaf in leaves(value) if hasattr(leaf, "__dict__") and not isinstance(leaf, (torch.Tensor, type))]
+    return [
+        leaf
+        for _, leaf in leaves(value)
+        if hasattr(leaf, "__dict__") and not isinstance(leaf, (torch.Tensor, type)) and not streams.is_iterator(leaf)
+    ]
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
@@ -205,13 +213,17 @@ def other_number(value: Any, wanted: str, path: str = "") -> Any:
 
 def _clone(tensor: torch.Tensor) -> torch.Tensor:
     strided = tensor.layout is torch.strided and not tensor.is_nested
+    if not tensor.is_cuda and strided and tensor.is_pinned():
+        return tensor.clone().pin_memory()  # only pinned memory can be copied from within a capture
     return tensor.clone(memory_format=torch.contiguous_format) if strided and 0 in tensor.stride() else tensor.clone()
 
 
 def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
-    """Copy the tensors in a nested value; everything else stays the same object."""
+    """Copy the tensors in a nested value, and the items of recorded iterators; everything else stays the same object."""
     if isinstance(value, torch.Tensor):
         return _clone(value.detach()).requires_grad_(value.requires_grad)
+    if type(value) in (streams.Recording, streams.Playback):
+        return value.again()
     if isinstance(value, dict):
         return {key: copied(part) for key, part in value.items()} if type(value) is dict else value
     if isinstance(value, tuple) and hasattr(value, "_fields"):

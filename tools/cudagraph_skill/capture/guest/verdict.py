@@ -95,16 +95,19 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     empty = observations.captured.nodes is not None and not observations.captured.nodes.kinds
     wrong = bool(observations.wrong or observations.captured.stuck)
     causes, notes = (_explained(source, observations, report)) if wrong else ([], [])
-    sentence = _sentence(observations)
+    verdict, sentence = ("silent_wrong" if wrong else "safe"), _sentence(observations)
     if not wrong and observations.spread > checks.SURE:
         causes = _unrepeatable(source, observations, report)
-        wrong = bool(causes)
-        if wrong:
-            sentence = "captures, but freezes what changes from call to call in eager, which never repeats itself"
-        notes.append("two eager copies with equal seeds differ, so only differences beyond that could be judged")
+        verdict = "silent_wrong" if causes else "not_repeatable"
+        sentence = (
+            "captures, but freezes what changes from call to call in eager, which never repeats itself"
+            if causes
+            else f"captures, but replays cannot be judged: two eager copies from one state, with equal seeds, differ in {observations.unsteady} "
+            f"by {observations.spread:.2g}; something outside of that state goes on, such as an iterator, a file or a clock"
+        )
     if empty:
         notes.append("the graph is empty: nothing of the call runs on the GPU's capturing stream")
-    return _result(source.request, "silent_wrong" if wrong else "safe", sentence, causes, observations, notes)
+    return _result(source.request, verdict, sentence, causes, observations, notes)
 
 
 def _sentence(observations: checks.Observations) -> str:
@@ -133,6 +136,7 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
     """Return the causes of a wrong replay, and notes on what could not be found out."""
     report.progress("looking for the first operation that differs")
     causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(observations.captured.stuck))[:1]]
+    causes += _drawn(source)
     if observations.wrong is None:
         return causes, []
     start = time.monotonic()
@@ -148,6 +152,13 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
     )
     report.step("diverge", "ok", where, time.monotonic() - start)
     return causes + lines, []
+
+
+def _drawn(source: load.Source) -> list[Cause]:
+    """Return the lines that draw from an iterator which lives longer than one call."""
+    draws = source.last.draws if source.last is not None else []
+    message = "draws the next item in Python: every replay goes on with the item that was drawn at capture"
+    return [Cause("wrong", "iterator-advance", frames[-1], message, via=tuple(stack.via(frames))) for frames in draws]
 
 
 def _unrepeatable(source: load.Source, observations: checks.Observations, report: Any) -> list[Cause]:
