@@ -98,7 +98,7 @@ def _wrong(**more: Any) -> dict[str, Any]:
     cause = _cause(
         9, "wrong", category="python-number", op="aten.mul.Tensor", said="passes 4 to mul for ever: eager has 9 by now"
     )
-    rounds = {"replayed": 7, "wrong": [1, 2], "worst": 0.13, "tolerance": 1e-5}
+    rounds = {"replayed": 7, "wrong": [1, 2], "worst": 0.13, "tolerance": 1e-5, "path": "result", "changing": {}, "moved": []}
     graph = {"nodes": {"kernel": 12, "memcpy": 1}, "host_copies": 0}
     return _result(
         "silent_wrong", "captures, but from replay 2 of 7 on it is not eager's", cause, rounds=rounds, graph=graph, **more
@@ -677,3 +677,37 @@ def test_ctrl_c_is_exit_130_and_nothing_stays(tmp_path: Path) -> None:
     started.send_signal(signal.SIGINT)
     assert started.wait(15) == 130
     assert not Path("/proc", note.read_text()).exists()
+
+
+def test_what_cannot_be_run_has_a_verdict_in_json(capsys: pytest.CaptureFixture[str], guest: type[_Guest]) -> None:
+    guest.answers = [Ended(_result("misuse", "the file has no such name"), [], DONE, ""), SkillError("no torch", 3)]
+    asked = [
+        (["train.py:Trainer.step", "--python", sys.executable], "misuse"),
+        ([], "misuse"),
+        ([".", "--python", sys.executable], "misuse"),
+        (["train.py:Trainer.step", "--python", sys.executable], "lacking"),
+    ]
+    for words, verdict in asked:
+        assert cli.main(["check", "--run", "--json", *words]) == (3 if verdict == "lacking" else 2)
+        report = json.loads(capsys.readouterr().out)
+        assert report["verdict"] == verdict
+        assert report["error"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"verdict": 5},
+        {"verdict": "safe", "said": "", "notes": "none"},
+        {"verdict": "safe", "said": "", "rounds": {"wrong": 1}},
+        {"verdict": "silent_wrong", "said": "", "causes": [{"kind": "wrong", "line": "ten"}]},
+        {"verdict": "safe", "said": "", "target": {"path": "a\0b", "line": 1, "name": "f"}},
+    ],
+)
+def test_a_result_that_the_guest_did_not_write_is_told(forged: dict[str, Any], guest: type[_Guest]) -> None:
+    guest.answers = [Ended(forged, [], DONE, "")]
+    with Guests() as guests:
+        (found,) = session.examine([REQUEST], guests, Listener(lambda _: None))
+    assert found.verdict == "lacking"
+    assert "cannot be read" in found.said
+    assert output.written([found], "full", READER)

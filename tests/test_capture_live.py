@@ -190,7 +190,8 @@ def test_a_module_that_lacks_the_target_is_told(tmp_path: Path, take: Callable[.
     written(tmp_path / "helper.py", "x = 1\n")
     taken = take("helper:step", written(tmp_path / "main.py", "import helper\n"))
     assert (
-        taken.said == f"{tmp_path}/helper.py defines no step: name a function as FILE:FUNCTION or a method as FILE:CLASS.METHOD"
+        taken.said
+        == f"{tmp_path}/helper.py defines no step: name a function as FILE:FUNCTION or MODULE:FUNCTION, a method as FILE:CLASS.METHOD"
     )
 
 

@@ -662,3 +662,21 @@ Thread 0x0000000000000001 (most recent call first):
     assert parse_stack(text + crash, 1) == [["crash.py", 3, "g"]]
     assert parse_stack(text + crash.replace('  File "crash.py", line 3 in g', "  <no Python frame>"), 1) == outer
     assert json.dumps(parse_stack("", 1)) == "[]"
+
+
+FORGED = [
+    '{"event": "unfit"}',
+    '{"event": ["step"]}',
+    '{"event": "step", "name": 1}',
+    '{"event": "ended"}',
+    "[" * 200_000,
+    "nothing",
+]
+
+
+def test_what_else_is_written_into_the_pipe_is_left_out_and_counted(trials: Trials) -> None:
+    lines = "".join(f"{line}\n" for line in FORGED)
+    ended = trials.ask(f"os.write(report._fd, {lines!r}.encode())\nreport.result({{'verdict': 'safe'}})", deadline=30)
+    assert ended.result == {"verdict": "safe"}
+    assert ended.ended["unread"] == len(FORGED)
+    assert ended.ended["how"] == "done"

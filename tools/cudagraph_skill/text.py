@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 def printable(text: str) -> str:
@@ -43,9 +43,9 @@ def as_json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
-def error_json(sentence: str) -> str:
-    """Return an error as one line of JSON, for callers that read JSON."""
-    return as_json({"error": sentence})
+def error_json(sentence: str, fields: Mapping[str, str] | None = None) -> str:
+    """Return an error as one line of JSON, for callers that read JSON; `fields` come before it."""
+    return as_json({**(fields or {}), "error": sentence})
 
 
 class Steps(NamedTuple):

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.capture import reports
 from cudagraph_skill.capture.guest.processes import descendants, signal_name
 from cudagraph_skill.errors import SkillError
 
@@ -32,7 +33,7 @@ class Ended(NamedTuple):
     """The outcome of a request: `result` (None if there is none), the steps, how it ended, and the output's tail.
 
     `ended` holds `how` (done, deadline, memory, signal, exit or cancelled), `detail`, `stack` ([file, line, function],
-    outermost first) and `left_behind`, the number of processes that had to be killed.
+    outermost first), `left_behind`, the number of processes that had to be killed, and `unread` reports, if any.
     """
 
     result: dict[str, Any] | None
@@ -139,6 +140,7 @@ class _Tree:
         self._forward = forward
         self._number = 0
         self._unfinished = b""
+        self._unread = 0  # reports that are none
         self._tail = bytearray()
         self._done = False
         theirs, self._commands = os.pipe()
@@ -179,6 +181,7 @@ class _Tree:
     ) -> Ended:
         self._drain()
         self._tail.clear()
+        self._unread = 0
         self._number += 1
         self._send({"id": self._number, "request": request, "deadline": deadline, "memory": memory})
         hung = time.monotonic() + deadline + _LATE
@@ -263,7 +266,11 @@ class _Tree:
             return [], running
         data = _available(self._reports)
         *lines, self._unfinished = (self._unfinished + (data or b"")).split(b"\n")
-        return [event for event in map(_event, lines) if event], data != b""
+        if len(self._unfinished) > reports.LONGEST:
+            lines, self._unfinished = [*lines, self._unfinished], b""
+        events = [reports.parsed(line) for line in lines if line.strip()]
+        self._unread += events.count(None)
+        return [event for event in events if event], data != b""
 
     def _print(self) -> bytes | None:
         """Keep what the program printed, and hand it on; None if there was nothing, b"" if there will be nothing more."""
@@ -285,7 +292,8 @@ class _Tree:
 
     def _ended(self, result: dict[str, Any] | None, steps: list[dict[str, Any]], event: dict[str, Any]) -> Ended:
         self._drain()
-        return Ended(result, steps, _without(event, "event", "id"), self._tail.decode("utf-8", "replace"))
+        how = _without(event, "event", "id") | ({"unread": self._unread} if self._unread else {})
+        return Ended(result, steps, how, self._tail.decode("utf-8", "replace"))
 
     def _own_end(self, alive: bool, deadline: float) -> dict[str, Any]:
         """Return the "ended" event for a guest that could not send it, because it was killed or hangs."""
@@ -349,15 +357,6 @@ def _available(fd: int) -> bytes | None:
         return os.read(fd, TAIL)
     except BlockingIOError:
         return None
-
-
-def _event(line: bytes) -> dict[str, Any] | None:
-    """Parse one report; return None for a line that its killed writer left unfinished."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and "event" in event else None
 
 
 def _without(event: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
+from cudagraph_skill.capture.reports import is_result
 from cudagraph_skill.capture.result import CaptureResult, Step
 from cudagraph_skill.check import check_paths
 from cudagraph_skill.check.findings import Finding, Region
@@ -129,7 +130,16 @@ def examine(requests: Iterable[Request], guests: Guests, listener: Listener) -> 
         if ended.ended.get("how") == "cancelled":
             return
         shown_live = bool(request.program) and listener.forward is not None
-        yield joined_result(request, ended.result, ended.steps, ended.ended, "" if shown_live else ended.output)
+        yield _joined(request, ended, "" if shown_live else ended.output)
+
+
+def _joined(request: Request, ended: Ended, output: str) -> CaptureResult:
+    """Join a report; one of other types, or with a path that no file can have, was not written by the guest."""
+    with suppress(ValueError):
+        if ended.result is None or is_result(ended.result):
+            return joined_result(request, ended.result, ended.steps, ended.ended, output)
+    said = "the report of this run cannot be read: something else wrote into its pipe; run it again"
+    return joined_result(request, {"verdict": "lacking", "said": said}, [], {}, output)
 
 
 def _program(request: Request, listener: Listener) -> Ended:
@@ -423,6 +433,8 @@ def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
     notes = []
     if result is not None and ended.get("how", "done") != "done":
         notes.append(f"after the result the process ended by {ended.get('detail') or ended.get('how')}")
+    if unread := int(ended.get("unread") or 0):
+        notes.append(f"{unread} reports could not be read: something else wrote into their pipe, or a writer was killed")
     if left := int(ended.get("left_behind") or 0):
         notes.append(f"the code left {left} processes behind: they were ended")
     return notes

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _STDIN = "<stdin>"
 _TEXT_FORMS = ("full", "concise", "github")
 _POLL_SECONDS = 0.3
+_LACKING = 3  # exit code
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -178,7 +179,15 @@ def _stamps(args: argparse.Namespace) -> dict[str, int]:
 
 
 def _capture(args: argparse.Namespace, form: str) -> int:
-    """Capture on the GPU, with progress on stderr."""
+    """Capture on the GPU, with progress on stderr; what cannot be run has a verdict in JSON too."""
+    try:
+        return _captured(args, form)
+    except SkillError as error:
+        error.fields["verdict"] = "lacking" if error.exit_code == _LACKING else "misuse"
+        raise
+
+
+def _captured(args: argparse.Namespace, form: str) -> int:
     from cudagraph_skill.capture import options, session
     from cudagraph_skill.capture.output import exit_code, text, written
     from cudagraph_skill.check.input.source import lines_of

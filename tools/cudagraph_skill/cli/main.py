@@ -137,7 +137,7 @@ def _answered(arguments: Sequence[str]) -> int:
         if "--json" in ours or "--output-format=json" in ours or ("--output-format", "json") in pairwise(ours):
             from cudagraph_skill.text import error_json
 
-            print(error_json(sentence))
+            print(error_json(sentence, error.fields))
         return error.exit_code
     finally:  # also after --help; what cannot be written is seen here, not by Python at its exit
         if sys.stdout:

@@ -82,7 +82,9 @@ def marked(source: bytes, path: str, name: str) -> types.CodeType:
     if isinstance(node, ast.ClassDef):
         node = _definition(node, ["forward"]) or _definition(node, ["__call__"])
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        raise Missing(f"{path} defines no {name}: name a function as FILE:FUNCTION or a method as FILE:CLASS.METHOD")
+        raise Missing(
+            f"{path} defines no {name}: name a function as FILE:FUNCTION or MODULE:FUNCTION, a method as FILE:CLASS.METHOD"
+        )
     watch = ast.copy_location(ast.Name(_WATCH, ast.Load()), next(iter(node.decorator_list), node))  # the code begins there
     binding = [n for n, outer in enumerate(node.decorator_list) if isinstance(outer, ast.Name) and outer.id in _BINDING]
     node.decorator_list.insert(binding[-1] + 1 if binding else 0, watch)

@@ -1,0 +1,53 @@
+"""Read what the guest reports. The pipe is open in the user's process, which can write anything into it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+LONGEST = 32 << 20  # bytes of one report; a result has a few thousand
+
+_NUMBER = (int, float)
+_EVENTS: dict[str, dict[str, Any]] = {  # what each event must have
+    "ready": {},
+    "unfit": {"said": str},
+    "progress": {"said": str},
+    "step": {"name": str, "outcome": str, "said": str, "seconds": _NUMBER},
+    "result": {},
+    "ended": {"how": str, "detail": str, "stack": list, "left_behind": int},
+}
+_TARGET = {"path": str, "line": int, "name": str}
+_GRAPH = {"nodes": dict, "host_copies": int}
+_ROUNDS = {"replayed": int, "wrong": list, "worst": _NUMBER, "tolerance": _NUMBER, "path": str, "changing": dict, "moved": list}
+_CAUSE = {"kind": str, "category": str, "path": str, "line": int, "op": str, "error": str, "said": str, "via": list}
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """Return the event that a line reports; None for a line that is none, such as one that a killed writer left unfinished."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    kind = event.get("event") if isinstance(event, dict) else None
+    return event if isinstance(kind, str) and kind in _EVENTS and _has(event, _EVENTS[kind]) else None
+
+
+def is_result(result: dict[str, Any]) -> bool:
+    """Return whether the parts of a result have the types that are read from them."""
+    parts: dict[str, dict[str, Any]] = {"target": _TARGET, "graph": _GRAPH, "rounds": _ROUNDS, "machine": {}}
+    causes, notes = result.get("causes", []), result.get("notes", [])
+    return (
+        _has(result, {"verdict": str, "said": str})
+        and all(_is_part(result.get(name), kinds) for name, kinds in parts.items())
+        and isinstance(notes, list)
+        and isinstance(causes, list)
+        and all(isinstance(cause, dict) and _has(cause, _CAUSE) for cause in causes)
+    )
+
+
+def _is_part(part: Any, kinds: dict[str, Any]) -> bool:
+    return part is None or (isinstance(part, dict) and (not part or _has(part, kinds)))
+
+
+def _has(part: dict[str, Any], kinds: dict[str, Any]) -> bool:
+    return all(isinstance(part.get(name), kind) for name, kind in kinds.items())
