@@ -265,6 +265,70 @@ def test_nothing_is_left_of_a_program(tmp_path: Path) -> None:
     assert not any(map(alive, left))
 
 
+DETACHED = """
+import os, sys
+code = "import os, sys, time; open(sys.argv[1], 'a').write(f'{os.getpid()} '); time.sleep(600)"
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-c", code, sys.argv[1]], {})
+    os._exit(0)
+os.wait()
+"""
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_a_daemon_with_an_empty_environment_is_ended(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    started = f"""
+        subprocess.run([sys.executable, "-c", {DETACHED!r}, {str(pids)!r}])
+        while not os.path.exists({str(pids)!r}) or not open({str(pids)!r}).read(): time.sleep(0.01)
+    """
+    assert verified(write(tmp_path, parity=started)).verdict == "ok"
+    assert not any(map(alive, map(int, pids.read_text().split())))
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_nothing_is_left_where_we_are_killed(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    started = f"""
+        open({str(pids)!r}, "w").write(f"{{os.getpid()}} ")
+        subprocess.run([sys.executable, "-c", {DETACHED!r}, {str(pids)!r}])
+        time.sleep(600)
+    """
+    file = write(tmp_path, parity=started)
+    code = f"""
+from pathlib import Path
+from cudagraph_skill.scaffold import receipt
+receipt._GUEST = Path({str(receipt._GUEST)!r})
+receipt.run_guest(Path({str(file)!r}), {sys.executable!r}, deadline=90)
+"""
+    host = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    end = time.monotonic() + 60
+    while (not pids.exists() or len(pids.read_text().split()) < 2) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = [int(pid) for pid in pids.read_text().split()]
+    assert len(left) == 2
+    host.kill()
+    host.wait()
+    while any(map(alive, left)) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not any(map(alive, left))
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+def test_what_the_program_writes_into_our_file_is_left_out(tmp_path: Path) -> None:
+    forged = """
+        files = [os.readlink(f"/proc/self/fd/{number}") for number in range(3, 40) if os.path.exists(f"/proc/self/fd/{number}")]
+        (report,) = [file for file in files if file.endswith("report.jsonl")]
+        open(report, "a").write("nothing\\n" + '{"event": 1}\\n' + "[" * 100000 + "\\n" + '{"event": "failed"}\\n')
+    """
+    assert verified(write(tmp_path, parity=forged)).verdict == "ok"
+
+
 @needs_torch
 @pytest.mark.usefixtures("on_cpu")
 def test_a_run_can_be_cancelled(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 LONGEST = 32 << 20  # bytes of one report; a result has a few thousand
 
 _NUMBER = (int, float)
-_EVENTS: dict[str, dict[str, Any]] = {  # what each event must have
+EVENTS: dict[str, dict[str, Any]] = {  # of a guest
     "ready": {},
     "unfit": {"said": str},
     "progress": {"said": str},
@@ -22,14 +22,17 @@ _ROUNDS = {"replayed": int, "wrong": list, "worst": _NUMBER, "tolerance": _NUMBE
 _CAUSE = {"kind": str, "category": str, "path": str, "line": int, "op": str, "error": str, "said": str, "via": list}
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the event that a line reports; None for a line that is none, such as one that a killed writer left unfinished."""
+def parsed(line: bytes, events: dict[str, dict[str, Any]] = EVENTS) -> dict[str, Any] | None:
+    """Return the event that a line reports; None for a line that is none, such as one that a killed writer left unfinished.
+
+    `events` has for each kind the fields that it must have, with their types.
+    """
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
     kind = event.get("event") if isinstance(event, dict) else None
-    return event if isinstance(kind, str) and kind in _EVENTS and _has(event, _EVENTS[kind]) else None
+    return event if isinstance(kind, str) and kind in events and _has(event, events[kind]) else None
 
 
 def is_result(result: dict[str, Any]) -> bool:

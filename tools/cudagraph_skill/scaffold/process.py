@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -14,6 +13,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.capture import reports
 from cudagraph_skill.capture.guest.processes import descendants, signal_name
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold.guest.verify import STACK
@@ -26,7 +26,21 @@ TAIL = 1 << 16  # bytes of the output that are kept
 _LOOK = 0.05  # seconds between two looks at the process
 _STACK_SECONDS = 0.5  # that a process has to write its stack before it is killed
 _GIVE_UP = 5.0  # seconds after which a process that SIGKILL does not end is left: it hangs in the driver
-_MARK = "CUDAGRAPH_SKILL_TREE"  # stands in the environment of all that the command starts, also of what detaches itself
+_MARK = "CUDAGRAPH_SKILL_TREE"  # in the environment of all that the command starts, to find it where the keeper was killed
+_EVENTS: dict[str, dict[str, Any]] = {  # of guest/verify.py; the program could write other lines into its file
+    "started": {"pid": int},
+    "machine": {},
+    "began": {"check": str},
+    "result": {"check": str, "result": object},
+    "waits": {},
+    "goes on": {},
+    "checked": {},
+    "note": {"said": str},
+    "failed": {"check": str, "kind": str, "error": str, "traceback": str},
+    "lacking": {"said": str},
+    "done": {},
+}
+_KEEPER = Path(__file__).with_name("keeper.py")
 
 
 class Run(NamedTuple):
@@ -51,33 +65,44 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
     `environment` is added to that of this process.
 
     Time between its events "waits" and "goes on" does not count. At the end, however that
-    comes, all of its processes are killed.
+    comes, all of its processes are killed, also if this one is.
 
     Raises:
         SkillError: it cannot be started (exit code 3).
     """
     report.touch()
     mark = uuid.uuid4().hex
-    process = _start(command, {**(environment or {}), _MARK: mark})
+    theirs, ours = os.pipe()
+    try:
+        process = _start(command, {**(environment or {}), _MARK: mark}, theirs)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
     try:
         with report.open("rb") as lines:
             watched = _Watched(process, mark, lines, on_event or (lambda _: None))
             ended = watched.until(deadline, cancelled or (lambda: False))
             return Run(watched.events, ended, watched.tail.decode("utf-8", "replace"))
     finally:
+        os.close(ours)  # the keeper kills what is left, and ends
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GIVE_UP)
         _kill(process.pid, mark)
         assert process.stdout is not None
         process.stdout.close()
         process.wait()
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start it in a session of its own, so that Ctrl-C reaches only us."""
+def _start(command: Sequence[str], environment: Mapping[str, str], host: int) -> subprocess.Popen[bytes]:
+    """Start it under the keeper, in a session of its own, so that Ctrl-C reaches only us."""
     if sys.platform != "linux":
         raise SkillError(f"running a program on the GPU needs Linux, and this is {sys.platform}", 3)
     try:
         return subprocess.Popen(
-            command,
+            [sys.executable, "-I", str(_KEEPER), str(host), *command],
+            pass_fds=(host,),
             env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -85,7 +110,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess
             start_new_session=True,
         )
     except OSError as error:
-        raise SkillError(f"{command[0]}: {error.strerror}; name the Python that has torch with `--python`", 3) from None
+        raise SkillError(f"{sys.executable}: {error.strerror}", 3) from None
 
 
 class _Watched:
@@ -132,7 +157,7 @@ class _Watched:
             if not data or time.monotonic() > end + seconds:
                 break
         *lines, self._unfinished = (self._unfinished + self._lines.read()).split(b"\n")
-        for event in map(json.loads, lines):
+        for event in filter(None, (reports.parsed(line, _EVENTS) for line in lines)):
             self.events.append(event)
             self._on_event(event)
 

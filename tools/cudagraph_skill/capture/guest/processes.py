@@ -215,10 +215,10 @@ def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -
 
     `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound.
     """
-    ended = _pidfd(child)
+    ended = pidfd(child)
     memory, used, pause = message.get("memory", 0), 0, _PAUSE
     try:
-        while not _has_ended(child):
+        while not has_ended(child):
             if commands.gone() or message["id"] in commands.cancelled:
                 return "cancelled", ""
             if time.monotonic() >= end:
@@ -338,7 +338,7 @@ def _content(fd: int) -> bytes:
     return os.pread(fd, os.fstat(fd).st_size, 0)
 
 
-def _pidfd(pid: int) -> list[int]:
+def pidfd(pid: int) -> list[int]:
     """Return a descriptor that becomes readable when `pid` ends; [] if kernel or interpreter is too old: then we poll."""
     make = getattr(os, "pidfd_open", None)
     with contextlib.suppress(OSError):
@@ -346,7 +346,8 @@ def _pidfd(pid: int) -> list[int]:
     return []
 
 
-def _has_ended(child: int) -> bool:
+def has_ended(child: int) -> bool:
+    """Return whether a child has ended; its status stays to be taken."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

@@ -1,0 +1,52 @@
+"""Run a command and leave nothing of it: `python keeper.py DESCRIPTOR COMMAND ...`, run as a file.
+
+This process is a subreaper, so what the command detaches, in whatever session and environment, becomes its child. It kills all
+of them when the command ends, or when the descriptor is closed: by the host, or because the host was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from cudagraph_skill.capture.guest import processes
+
+_NOT_STARTED = 127  # exit code, as a shell has it
+_LOOK = 0.05  # seconds between two looks, where the kernel cannot tell that a process ended
+
+
+def main() -> None:
+    """Run the command and end as it ended."""
+    host, command = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(host, False)
+    processes.become_reaper()
+    child = processes.fork()
+    if not child:
+        _become(command)
+    ending = processes.pidfd(child)
+    while not processes.has_ended(child) and not select.select([host, *ending], [], [], _LOOK)[0]:
+        pass
+    _, statuses = processes.sweep()
+    status = statuses.get(child, 0)
+    if os.WIFSIGNALED(status):
+        os.kill(os.getpid(), os.WTERMSIG(status))
+        signal.pause()
+    os._exit(os.WEXITSTATUS(status))
+
+
+def _become(command: list[str]) -> None:
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the words of the command are given one by one
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        sys.stderr.flush()
+        os._exit(_NOT_STARTED)
+
+
+if __name__ == "__main__":
+    main()
