@@ -276,6 +276,14 @@ def test_memory_above_the_bound_ends_a_trial(trials: Trials) -> None:
 
 
 @pytest.mark.slow
+def test_memory_that_is_filled_fast_is_measured_often(trials: Trials) -> None:
+    """At 50 MB a step the bound is passed by less than half of it."""
+    ended = trials.ask("kept = []\nwhile True: kept.append(bytearray(b'x') * (50 << 20))", memory=1 << 30)
+    assert ended.ended["how"] == "memory"
+    assert float(ended.ended["detail"].split()[0]) < 1.5
+
+
+@pytest.mark.slow
 def test_memory_that_a_fork_shares_counts_once(trials: Trials) -> None:
     prepare = "global kept\nkept = b'x' * (700 << 20)"
     assert trials.ask("time.sleep(0.5)", prepare, memory=1200 << 20).ended["how"] == "done"

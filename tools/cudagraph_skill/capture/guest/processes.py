@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 Frame = list[Any]  # [file, line, function], as it goes over the wire
 
 _PDEATHSIG, _SUBREAPER = 1, 36  # of linux/prctl.h
-_PAUSE = 0.05  # seconds between two measurements of the memory of the tree
+_PAUSE, _SHORTEST_PAUSE = 0.05, 0.002  # seconds between two measurements of the memory of the tree
+_FASTEST = 16 << 30  # bytes a second that a tree may fill: the nearer the bound, the sooner it is measured again
+_TREE = 0.1  # seconds between two looks for new processes in the tree
 _LEAD = 0.7  # seconds before the deadline at which a hanging child writes its stack: enough for hundreds of threads
 _GIVE_UP = 5.0  # seconds after which a process that SIGKILL does not end is left: it hangs in the driver
 _HIGH = 200  # our descriptors stand above those that programs count on, such as 3 for the first file opened
@@ -216,19 +218,18 @@ def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -
     `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound.
     """
     ended = pidfd(child)
-    memory, used, pause = message.get("memory", 0), 0, _PAUSE
+    memory, pause = Memory(message.get("memory", 0)), _PAUSE
     try:
         while not has_ended(child):
             if commands.gone() or message["id"] in commands.cancelled:
                 return "cancelled", ""
             if time.monotonic() >= end:
                 return "deadline", f"{message['deadline']:g} s"
-            if memory:
-                began = time.monotonic()
-                used = _used(memory)
-                pause = max(_PAUSE, 10 * (time.monotonic() - began))  # measuring takes long where thousands of processes run
-            if memory and used > memory:
-                return "memory", f"{used / 2**30:.2f} GiB of {memory / 2**30:.2f} GiB"
+            if memory.bound:
+                used = memory.used()
+                if used > memory.bound:
+                    return "memory", f"{used / 2**30:.2f} GiB of {memory.bound / 2**30:.2f} GiB"
+                pause = max(_SHORTEST_PAUSE, min(_PAUSE, (memory.bound - used) / _FASTEST))
             select.select([commands.fd, *ended], [], [], max(0, min(pause, end - time.monotonic())))
     finally:
         for fd in ended:
@@ -369,14 +370,25 @@ def _state(pid: str) -> tuple[str, int]:
     return (fields[0], int(fields[1])) if fields else ("", 0)
 
 
-def _used(bound: int) -> int:
-    """Return the bytes of memory that the descendants use together.
+class Memory:
+    """The memory that the descendants of this process use together; `bound` in bytes, 0 for none."""
 
-    Pages that a fork shares count in each process; only where that sum is over `bound` are they counted once, which is slow.
-    """
-    pids = descendants(os.getpid())
-    resident = sum(_resident(pid) for pid in pids)
-    return resident if resident <= bound else sum(_proportional(pid) for pid in pids)
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self._pids: set[int] = set()
+        self._next = 0.0
+
+    def used(self) -> int:
+        """Return the bytes in use.
+
+        Pages that a fork shares count in each process; only where that sum is over the bound are they counted once, which is slow.
+        """
+        began = time.monotonic()
+        if began >= self._next:
+            self._pids = descendants(os.getpid())
+            self._next = began + max(_TREE, 10 * (time.monotonic() - began))  # long where thousands of processes run
+        resident = sum(map(_resident, self._pids))
+        return resident if resident <= self.bound else sum(map(_proportional, self._pids))
 
 
 def _resident(pid: int) -> int:
