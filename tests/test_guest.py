@@ -48,7 +48,8 @@ class Trials:
     @property
     def pid(self) -> int:
         """Return the pid of the process that forks for each request."""
-        return self.guest._tree._process.pid
+        keeper = self.guest._tree._process.pid
+        return int(Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
 
     def line(self, text: str) -> int:
         """Return the line number of `text` in the latest trial."""
@@ -462,8 +463,11 @@ def test_closing_twice_is_safe_and_asking_after_it_is_told(tmp_path: Path) -> No
 @needs_torch
 def test_a_guest_that_dies_is_told_once_and_asked_no_more(tmp_path: Path) -> None:
     trials = Trials(tmp_path)
-    write(tmp_path / "kills.py", f"os.kill({trials.pid}, signal.SIGKILL)\ntime.sleep(99)")
+    daemon = 'daemon = subprocess.Popen(["/bin/sleep", "99"], start_new_session=True, env={})\nprint("daemon", daemon.pid)'
+    write(tmp_path / "kills.py", f"{daemon}\nos.kill({trials.pid}, signal.SIGKILL)\ntime.sleep(99)")
     ended = trials.guest.ask({"runner": "kills"}, 9)
+    (left,) = [int(line.split()[1]) for line in ended.output.splitlines() if line.startswith("daemon")]
+    assert until_gone([left], 5) == []
     assert ended.ended == {"how": "exit", "detail": "SIGKILL", "stack": [], "left_behind": 0}
     with pytest.raises(SkillError, match="start another"):
         trials.guest.ask({"runner": "kills"}, 9)

@@ -6,9 +6,10 @@ The life of `skill check --run train.py:step --inputs batch`:
    that has torch.
 2. `session.examine` takes one request after the other. `session.Guests` keeps one warm guest, a process of the user's
    interpreter; `host.Guest.ask` sends it the request, passes on what it reports, and kills all of it at the deadline or when it
-   needs too much memory. `host.run_program` runs the user's own program instead, where one was named after `--`.
+   needs too much memory; `keeper`, its parent, leaves nothing of it, whoever is killed. `host.run_program` runs the user's
+   own program instead, where one was named after `--`.
 3. The guest captures and compares (see `guest`). It answers with a verdict, causes by line, and facts about graph and machine.
 4. `session.joined_result` joins the answer with the static check of the same lines. `hazard_of.hazard_of` says which hazard a
    cause is; where the guest ended without an answer, `session` says how it ended and whether eager code or the graph did it.
-5. `output.text` and `output.data` format a `result.CaptureResult`; `output.exit_code` is 0, 1, 2 or 3.
+5. `output.text` and `output.data` format a `result.CaptureResult`; `output.exit_code` is 0 to 4.
 """

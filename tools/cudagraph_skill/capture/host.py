@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import reports
 from cudagraph_skill.capture.guest.processes import descendants, signal_name
+from cudagraph_skill.capture.keeper import KEEPER, NOT_STARTED
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -146,17 +147,18 @@ class _Tree:
         theirs, self._commands = os.pipe()
         self._reports, answers = os.pipe()
         self._output, printed = os.pipe()
+        held, self._host = os.pipe()
         for fd in (self._reports, self._output):
             os.set_blocking(fd, False)
         start = Path(__file__).resolve().with_name("guest") / "start.py"
-        command = [_whole(python[0]), *python[1:], str(start), str(theirs), str(answers), *mode]
+        command = [*KEEPER, str(held), _whole(python[0]), *python[1:], str(start), str(theirs), str(answers), *mode]
         try:
-            self._process = _start(command, folder, {**os.environ, **environment}, (theirs, answers), printed)
+            self._process = _start(command, folder, {**os.environ, **environment}, (theirs, answers, held), printed)
         except BaseException:
             self._close_pipes()
             raise
         finally:
-            for fd in (theirs, answers, printed):
+            for fd in (theirs, answers, printed, held):
                 os.close(fd)
 
     def await_ready(self) -> dict[str, Any]:
@@ -221,10 +223,14 @@ class _Tree:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the guest and all below it."""
+        """Have the keeper kill the guest and all that it left; by force if that takes too long."""
         if self._done:
             return
         self._done = True
+        os.close(self._host)
+        self._host = -1
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST)
         if self._process.poll() is None:
             for pid in descendants(self._process.pid):
                 with contextlib.suppress(OSError):
@@ -234,7 +240,7 @@ class _Tree:
         self._close_pipes()
 
     def _close_pipes(self) -> None:
-        for fd in (self._commands, self._reports, self._output):
+        for fd in (self._commands, self._reports, self._output, self._host):
             if fd >= 0:
                 os.close(fd)
 
@@ -310,6 +316,8 @@ class _Tree:
         self._drain()
         last = (self._tail.decode("utf-8", "replace").split("\n")[-2:] or [""])[0].strip()
         how = f"{self._how_it_ended()}{', saying: ' + last if last else ''}"
+        if self._process.returncode == NOT_STARTED:
+            return f"{last}; name the Python that has torch with `--python`"
         return f"{self.python} ended before it was ready ({how}): name a Python 3.10 or newer that has torch with `--python`"
 
     def _how_it_ended(self) -> str:
@@ -320,7 +328,7 @@ class _Tree:
 
 
 def _start(
-    command: list[str], folder: str, environment: dict[str, str], pipes: tuple[int, int], printed: int
+    command: list[str], folder: str, environment: dict[str, str], pipes: tuple[int, ...], printed: int
 ) -> subprocess.Popen[bytes]:
     """Start the interpreter in a process group of its own, so that Ctrl-C reaches only us.
 

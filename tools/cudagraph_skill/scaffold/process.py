@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import reports
 from cudagraph_skill.capture.guest.processes import descendants, signal_name
+from cudagraph_skill.capture.keeper import KEEPER
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold.guest.verify import STACK
 
@@ -40,7 +41,6 @@ _EVENTS: dict[str, dict[str, Any]] = {  # of guest/verify.py; the program could 
     "lacking": {"said": str},
     "done": {},
 }
-_KEEPER = Path(__file__).with_name("keeper.py")
 
 
 class Run(NamedTuple):
@@ -101,7 +101,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], host: int) ->
         raise SkillError(f"running a program on the GPU needs Linux, and this is {sys.platform}", 3)
     try:
         return subprocess.Popen(
-            [sys.executable, "-I", str(_KEEPER), str(host), *command],
+            [*KEEPER, str(host), *command],
             pass_fds=(host,),
             env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             stdin=subprocess.DEVNULL,

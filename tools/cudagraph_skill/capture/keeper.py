@@ -6,17 +6,22 @@ of them when the command ends, or when the descriptor is closed: by the host, or
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import select
 import signal
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cudagraph_skill.capture.guest import processes
 
-_NOT_STARTED = 127  # exit code, as a shell has it
+KEEPER = (sys.executable, "-I", __file__)  # before the descriptor and the command
+NOT_STARTED = 127  # exit code, as a shell has it
+_MOST_DESCRIPTORS = 1 << 12
 _LOOK = 0.05  # seconds between two looks, where the kernel cannot tell that a process ended
 
 
@@ -28,12 +33,17 @@ def main() -> None:
     child = processes.fork()
     if not child:
         _become(command)
+    os.closerange(3, host)  # pipes of the command
+    os.closerange(host + 1, _MOST_DESCRIPTORS)
     ending = processes.pidfd(child)
     while not processes.has_ended(child) and not select.select([host, *ending], [], [], _LOOK)[0]:
         pass
     _, statuses = processes.sweep()
     status = statuses.get(child, 0)
     if os.WIFSIGNALED(status):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has written its own
+        with contextlib.suppress(OSError, ValueError):  # SIGKILL
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
         os.kill(os.getpid(), os.WTERMSIG(status))
         signal.pause()
     os._exit(os.WEXITSTATUS(status))
@@ -45,7 +55,7 @@ def _become(command: list[str]) -> None:
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         sys.stderr.flush()
-        os._exit(_NOT_STARTED)
+        os._exit(NOT_STARTED)
 
 
 if __name__ == "__main__":
