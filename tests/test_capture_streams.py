@@ -58,6 +58,11 @@ def test_a_recording_gives_what_the_iterator_gives_and_looks_like_it() -> None:
     assert isinstance(recording, Loader)
     assert (next(recording), recording.position) == (3, 7)
     assert kept.drawn
+    recording.position = 8
+    assert (kept.recorded(Loader()).position, recording.position) == (7, 8)
+    assert bool(recording)
+    with pytest.raises(TypeError, match="len"):
+        len(kept.recorded(Loader()))
 
 
 def test_arguments_without_an_iterator_stay_the_same_objects() -> None:
@@ -77,7 +82,7 @@ def test_items_are_copies_and_come_again_from_the_first() -> None:
     next(recording)
     item.add_(1)
     next(recording)
-    again, once_more = recording.again(), tensors.copied(tensors.copied(recording))
+    again, once_more = streams.again(recording), tensors.copied(tensors.copied(recording))
     for playback in (again, once_more):
         assert [each.tolist() for each in playback] == [[1.0, 1.0], [2.0, 2.0]]
         assert list(playback) == []
@@ -90,9 +95,11 @@ def test_the_items_are_inputs_where_each_call_has_an_iterator_of_its_own(calls: 
         kept.seen([source])
     recording = kept.recorded(source)
     list(recording)
-    found = {path for path, leaf in tensors.leaves((recording.again(),)) if isinstance(leaf, torch.Tensor)}
+    found = {
+        path for path, leaf in tensors.leaves((streams.again(streams.again(recording)),)) if isinstance(leaf, torch.Tensor)
+    }
     assert sorted(found) == inputs
-    assert tensors.opaque_objects((recording, recording.again())) == []
+    assert tensors.opaque_objects((recording, streams.again(recording))) == []
     assert len(kept.draws()) == (calls > 1)
 
 

@@ -141,7 +141,7 @@ class _Tree:
         self._forward = forward
         self._number = 0
         self._unfinished = b""
-        self._unread = 0  # reports that are none
+        self._unread = 0  # lines that are not valid reports
         self._tail = bytearray()
         self._done = False
         theirs, self._commands = os.pipe()

@@ -1,7 +1,7 @@
-"""Run a command and leave nothing of it: `python keeper.py DESCRIPTOR COMMAND ...`, run as a file.
+"""Run a command and kill its process tree when it ends or the host does: `python keeper.py DESCRIPTOR COMMAND ...`.
 
-This process is a subreaper, so what the command detaches, in whatever session and environment, becomes its child. It kills all
-of them when the command ends, or when the descriptor is closed: by the host, or because the host was killed.
+This process is a subreaper: detached processes become its children, whatever their session and environment. The host holds the
+other end of the descriptor, which closes when the host ends, however it ends.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
         os.close(ours)  # the keeper kills what is left, and ends
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GIVE_UP)
-        _kill(process.pid, mark)
+        _kill(mark, process if process.returncode is None else None)
         assert process.stdout is not None
         process.stdout.close()
         process.wait()
@@ -173,10 +173,10 @@ class _Watched:
                 self._listen(_STACK_SECONDS)
 
 
-def _kill(top: int, mark: str) -> None:
-    """Kill a process, all below it and all that have its mark, until there are none."""
+def _kill(mark: str, keeper: subprocess.Popen[bytes] | None) -> None:
+    """Kill all processes that have the mark, and those below a keeper that still runs, until there are none."""
     give_up = time.monotonic() + _GIVE_UP
-    while (living := {*marked(mark), *descendants(top)}) and time.monotonic() < give_up:
+    while (living := {*marked(mark), *(descendants(keeper.pid) if keeper else ())}) and time.monotonic() < give_up:
         for pid in living:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Iterators among the arguments of a call: items are recorded while the program draws them, and given again to the check.
+"""Record the items that a call draws from iterators among its arguments, and give copies of them to repeated calls.
 
-A second call cannot draw the items of the first from the program's own iterator, so copies of the call could not be compared.
+The program's own iterator cannot be rewound, so without this two eager copies of a call would get different items.
 """
 
 from __future__ import annotations
@@ -17,68 +17,89 @@ if TYPE_CHECKING:
 
 
 class _Stand:
-    """Stands in for an iterator: an instance of its class to `isinstance`, with all its other attributes."""
+    """Replace an iterator: to the program it has the class, attributes, length and items of the original.
 
-    __slots__ = ("_kept", "items", "source")
+    Its own attributes have names that no program uses, and writes go to the original.
+    """
 
-    def __init__(self, source: Any, items: list[Any], kept: Streams) -> None:
-        self.source, self.items, self._kept = source, items, kept
+    __slots__ = ("_cg_items", "_cg_source", "_cg_streams")
+
+    def __init__(self, source: Any, items: list[Any], streams: Streams) -> None:
+        for name, value in (("_cg_source", source), ("_cg_items", items), ("_cg_streams", streams)):
+            object.__setattr__(self, name, value)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return type(self.source)
+        return type(self._cg_source)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
+        return getattr(self._cg_source, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._cg_source, name, value)
+
+    def __bool__(self) -> bool:
+        return bool(self._cg_source)
+
+    def __len__(self) -> int:
+        return len(self._cg_source)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._cg_source[key]
 
     def __iter__(self) -> Any:
         return self
 
-    @property
-    def lives_on(self) -> bool:
-        """Return whether several calls draw from it; otherwise each call has its own, as it may have its own list."""
-        return self._kept.calls[id(self.source)] > 1
+
+def items(stand: Playback) -> list[Any]:
+    """Return the items of a recorded call."""
+    recorded: list[Any] = stand._cg_items
+    return recorded
+
+
+def lives_on(stand: _Stand) -> bool:
+    """Return whether several calls share the iterator. Otherwise its items are inputs, like those of a list."""
+    return bool(stand._cg_streams.calls[id(stand._cg_source)] > 1)
+
+
+def again(stand: Recording | Playback) -> Playback:
+    """Return an iterator over the items of a recording, or over copies of those of a playback."""
+    same = type(stand) is Recording
+    recorded = stand._cg_items if same else list(map(stand._cg_streams.copy, stand._cg_items))
+    return Playback(stand._cg_source, recorded, stand._cg_streams)
 
 
 class Recording(_Stand):
-    """Draws from the program's iterator; keeps a copy of each item, and the user's frames that drew it, outermost first."""
+    """Pass on the items of the program's iterator; keep a copy of each, and the user's frames that drew it, outermost first."""
 
-    __slots__ = ("draws",)
+    __slots__ = ("_cg_draws",)
 
-    def __init__(self, source: Any, kept: Streams) -> None:
-        super().__init__(source, [], kept)
-        self.draws: list[list[Place]] = []
+    def __init__(self, source: Any, streams: Streams) -> None:
+        super().__init__(source, [], streams)
+        object.__setattr__(self, "_cg_draws", [])
 
     def __next__(self) -> Any:
-        item = next(self.source)
-        self.items.append(self._kept.copy(item))
-        self.draws.append(stack.here())
+        item = next(self._cg_source)
+        self._cg_items.append(self._cg_streams.copy(item))
+        self._cg_draws.append(stack.here())
         return item
-
-    def again(self) -> Playback:
-        """Return an iterator over the items, also over those that are drawn later."""
-        return Playback(self.source, self.items, self._kept)
 
 
 class Playback(_Stand):
-    """Gives the items of one recorded call."""
+    """Give the items of one recorded call."""
 
-    __slots__ = ("_rest",)
+    __slots__ = ("_cg_rest",)
 
-    def __init__(self, source: Any, items: list[Any], kept: Streams) -> None:
-        super().__init__(source, items, kept)
-        self._rest = iter(items)
+    def __init__(self, source: Any, items: list[Any], streams: Streams) -> None:
+        super().__init__(source, items, streams)
+        object.__setattr__(self, "_cg_rest", iter(items))
 
     def __next__(self) -> Any:
-        return next(self._rest)
-
-    def again(self) -> Playback:
-        """Return an iterator over copies of the items, from the first."""
-        return Playback(self.source, list(map(self._kept.copy, self.items)), self._kept)
+        return next(self._cg_rest)
 
 
 class Streams:
-    """The iterators that the calls of a target have among their arguments; `copy` copies an item."""
+    """Track the iterators among the arguments of a target's calls; `copy` copies an item."""
 
     def __init__(self, copy: Callable[[Any], Any]) -> None:
         self.copy = copy
@@ -108,11 +129,11 @@ class Streams:
     @property
     def drawn(self) -> bool:
         """Return whether a call drew an item."""
-        return any(recording.draws for recording in self._recordings)
+        return any(recording._cg_draws for recording in self._recordings)
 
     def draws(self) -> list[list[Place]]:
         """Return the user's frames of each line that drew an item which a later call draws anew."""
-        lasting = [frames for recording in self._recordings if recording.lives_on for frames in recording.draws if frames]
+        lasting = [frames for recording in self._recordings if lives_on(recording) for frames in recording._cg_draws if frames]
         return list({frames[-1]: frames for frames in lasting}.values())
 
 

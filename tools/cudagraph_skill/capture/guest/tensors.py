@@ -54,7 +54,7 @@ def children(value: Any) -> list[tuple[str, Any]]:  # noqa: PLR0911 - one return
     if isinstance(value, torch.Tensor):
         return []
     if type(value) is streams.Playback:
-        return [] if value.lives_on else [(f"[{n}]", part) for n, part in enumerate(value.items)]
+        return [] if streams.lives_on(value) else [(f"[{n}]", part) for n, part in enumerate(streams.items(value))]
     if isinstance(value, dict):
         return [
             (f"[{key!r}]" if isinstance(key, (str, int)) else f"[{n}]", part) for n, (key, part) in enumerate(value.items())
@@ -223,7 +223,7 @@ def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
     if isinstance(value, torch.Tensor):
         return _clone(value.detach()).requires_grad_(value.requires_grad)
     if type(value) in (streams.Recording, streams.Playback):
-        return value.again()
+        return streams.again(value)
     if isinstance(value, dict):
         return {key: copied(part) for key, part in value.items()} if type(value) is dict else value
     if isinstance(value, tuple) and hasattr(value, "_fields"):

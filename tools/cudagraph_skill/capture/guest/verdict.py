@@ -102,8 +102,8 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
         sentence = (
             "captures, but freezes what changes from call to call in eager, which never repeats itself"
             if causes
-            else f"captures, but replays cannot be judged: two eager copies from one state, with equal seeds, differ in {observations.unsteady} "
-            f"by {observations.spread:.2g}; something outside of that state goes on, such as an iterator, a file or a clock"
+            else "captures, but replays cannot be compared with eager: two eager runs from the same state and seed differ in "
+            f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them"
         )
     if empty:
         notes.append("the graph is empty: nothing of the call runs on the GPU's capturing stream")
@@ -157,7 +157,7 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
 def _drawn(source: load.Source) -> list[Cause]:
     """Return the lines that draw from an iterator which lives longer than one call."""
     draws = source.last.draws if source.last is not None else []
-    message = "draws the next item in Python: every replay goes on with the item that was drawn at capture"
+    message = "advances an iterator during capture: every replay reuses the item drawn then"
     return [Cause("wrong", "iterator-advance", frames[-1], message, via=tuple(stack.via(frames))) for frames in draws]
 
 
