@@ -7,6 +7,9 @@
 A file of tests/hazards has functions `bad_*` and `good_*`, captured as `fn(*inputs())`, and scripts `capture_bad_*` and
 `capture_good_*` that capture on their own and return whether the replay was right. The module is loaded twice with equal
 seeds: one copy runs eagerly; the other is warmed up on a side stream, captured once, and then replayed on new inputs.
+
+Between the two, random numbers are set back. The CUDA generator is not seeded for that: cuDNN would make its dropout state
+anew. The process has one such state, so the dropout of recurrent layers differs between the copies.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "hazards"
 EVIDENCE = ROOT / "tests" / "evidence" / "hazards.json"
 _ROUNDS, _WARM_UPS, _DEADLINE_SECONDS = 4, 3, 150
+_TOLERANCE = 2e-2  # of the mean
 _MARK = "RESULT "
 
 
@@ -58,16 +62,29 @@ def digest(path: Path) -> str:
 # In the child ---------------------------------------------------------------------------------------------------------
 
 
-def _seed(number: int) -> None:
+def seed(number: int) -> None:
+    """Seed every generator, as a program does at its start."""
+    import torch
+
+    _set_back(number)
+    torch.manual_seed(number)
+
+
+def _set_back(number: int) -> None:
+    """Give every generator the numbers of a seed; those of the GPUs are not seeded."""
     import torch
 
     random.seed(number)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number)
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)
+    for generator in torch.cuda.default_generators:
+        # Another generator that shares the state: seeding a generator itself tells cuDNN to make its dropout state anew.
+        generator.graphsafe_get_state().manual_seed(number)
 
 
-def _tensors(value: Any) -> list[Any]:
+def tensors(value: Any) -> list[Any]:
+    """List the tensors of a result, with its numbers as tensors."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -76,17 +93,17 @@ def _tensors(value: Any) -> list[Any]:
         return [torch.tensor(float(value))]
     if isinstance(value, dict):
         value = list(value.values())
-    return [tensor for item in value for tensor in _tensors(item)] if isinstance(value, (list, tuple)) else []
+    return [tensor for item in value for tensor in tensors(item)] if isinstance(value, (list, tuple)) else []
 
 
-def _worst(eager: Any, graph: Any) -> float:
+def worst(eager: Any, graph: Any) -> float:
     """Return the largest relative difference; infinite if the structures differ."""
     import torch
 
-    pairs = _tensors(eager), _tensors(graph)
+    pairs = tensors(eager), tensors(graph)
     if len(pairs[0]) != len(pairs[1]):
         return float("inf")
-    worst = 0.0
+    largest = 0.0
     for tensor, other in zip(*pairs, strict=True):
         if tensor.is_sparse or tensor.layout != torch.strided:
             tensor, other = tensor.to_dense(), other.to_dense()  # noqa: PLW2901
@@ -95,64 +112,70 @@ def _worst(eager: Any, graph: Any) -> float:
             return float("inf")
         if a.numel():
             scale = 1e-3 + a.nan_to_num().abs().mean().item()
-            worst = max(worst, (a - b).nan_to_num().abs().max().item() / scale)
-    return worst
+            largest = max(largest, (a - b).nan_to_num().abs().max().item() / scale)
+    return largest
 
 
 class Copy:
     """One of the two: the captured function, what gives its inputs, its state."""
 
     def __init__(self, load: Callable[[], dict[str, Any]]) -> None:
-        _seed(0)
+        seed(0)
         case = load()
         self.fn, self.inputs, self.state = case["fn"], case["inputs"], case.get("state") or (list)
         self.warm_ups = int(case.get("warmup", _WARM_UPS))
 
 
-def _verdict(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _verdict(path: str, name: str) -> dict[str, Any]:
     """Capture and compare: safe, capture_error with its lines, or silent_wrong with the rounds that differ."""
     import torch
 
-    eager, graph = Copy(load), Copy(load)
+    eager, graph = (Copy(loader(path, name)) for _ in range(2))
     side = torch.cuda.Stream()
     for number in range(eager.warm_ups):
         for copy in (eager, graph):
-            _seed(1000 + number)
+            _set_back(1000 + number)
             arguments = copy.inputs()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side if copy is graph else torch.cuda.current_stream()):
                 copy.fn(*arguments)
             torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
-    _seed(1500)
+    _set_back(1500)
     eager.inputs()
-    _seed(1500)
+    _set_back(1500)
     static = graph.inputs()
     captured = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(captured):
             out = graph.fn(*static)
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the result
-        return _failed(error)
-    worst = []
+        return failed(error, path)
+    differences = []
     for number in range(_ROUNDS):
-        _seed(2000 + number)
+        _set_back(2000 + number)
         expected = eager.fn(*eager.inputs())
-        _seed(2000 + number)
+        _set_back(2000 + number)
         for old, new in zip(static, graph.inputs(), strict=True):
-            _copy_into(old, new)
+            copy_into(old, new)
         captured.replay()
         torch.cuda.synchronize()
-        worst.append(max(_worst(expected, out), _worst(eager.state(), graph.state())))
-    wrong = [place for place, difference in enumerate(worst) if difference > 2e-2]
+        differences.append(max(worst(expected, out), worst(eager.state(), graph.state())))
+    return compared(differences)
+
+
+def compared(differences: list[float]) -> dict[str, Any]:
+    """Return the verdict on the differences of the rounds."""
+    wrong = [place for place, difference in enumerate(differences) if difference > _TOLERANCE]
     return {
         "verdict": "silent_wrong" if wrong else "safe",
         "rounds": wrong,
-        "worst": [round(min(difference, 1e9), 6) for difference in worst],
+        "worst": [round(min(difference, 1e9), 6) for difference in differences],
     }
 
 
-def _copy_into(old: Any, new: Any) -> None:
+def copy_into(old: Any, new: Any) -> None:
+    """Copy new arguments into the static ones."""
     import torch
 
     if isinstance(old, torch.Tensor):
@@ -160,24 +183,28 @@ def _copy_into(old: Any, new: Any) -> None:
             old.copy_(new)
     elif isinstance(old, (list, tuple)):
         for target, other in zip(old, new, strict=True):
-            _copy_into(target, other)
+            copy_into(target, other)
     elif isinstance(old, dict):
         for key in old:
-            _copy_into(old[key], new[key])
+            copy_into(old[key], new[key])
 
 
-def _failed(error: BaseException) -> dict[str, Any]:
+def failed(error: BaseException, path: str) -> dict[str, Any]:
     """Describe the innermost error of a chain, with its lines in the program's own file."""
     while error.__context__ is not None:
         error = error.__context__
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename.endswith(sys.argv[2].rsplit("/", 1)[-1])]
+    lines = [frame.lineno for frame in frames if frame.filename.endswith(path.rsplit("/", 1)[-1])]
     return {"verdict": "capture_error", "lines": lines, "error": f"{type(error).__name__}: {error}".split("\n")[0][:200]}
 
 
-def _load_hazard(path: str, name: str) -> Callable[[], dict[str, Any]]:
+def loader(path: str, name: str) -> Callable[[], dict[str, Any]]:
+    """Return what loads a function of tests/hazards, or the `make` of a snippet, with its inputs and state."""
+
     def load() -> dict[str, Any]:
         module = runpy.run_path(path)
+        if name == "make":
+            return dict(module["make"]("cuda"))
         return {
             "fn": module[name],
             "inputs": module.get(f"inputs_{name}") or module.get("inputs") or (lambda: ()),
@@ -192,23 +219,19 @@ def _child(path: str, name: str) -> None:
         import torch
 
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    if name == "make":
-        result = _verdict(lambda: runpy.run_path(path)["make"]("cuda"))
-    elif name.startswith("capture_"):
-        result = _script(path, name)
-    else:
-        result = _verdict(_load_hazard(path, name))
+    result = script(path, name) if name.startswith("capture_") else _verdict(path, name)
     print(_MARK + json.dumps(result), flush=True)
     os._exit(0)
 
 
-def _script(path: str, name: str) -> dict[str, Any]:
-    _seed(0)
+def script(path: str, name: str) -> dict[str, Any]:
+    """Run a script, which captures on its own."""
+    seed(0)
     module = runpy.run_path(path)
     try:
         right = module[name]()
     except Exception as error:  # noqa: BLE001
-        return _failed(error)
+        return failed(error, path)
     return {"verdict": "safe" if right else "silent_wrong"}
 
 
@@ -280,17 +303,21 @@ def seen(severity: str, row: dict[str, Any]) -> list[str]:
 
 
 def _keep(run: dict[str, Any]) -> None:
-    """Add a run to the evidence: a program keeps its newest result that shows its hazard; a changed one loses it."""
     from cudagraph_skill.check import hazards
 
-    current = {name: digest(path) for name, path in programs().items()}
-    runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
+    add(EVIDENCE, run, programs(), lambda row: not seen(hazards.hazard(row["id"]).severity, row))
+
+
+def add(evidence: Path, run: dict[str, Any], known: dict[str, Path], shows: Callable[[dict[str, Any]], bool]) -> None:
+    """Add a run to the evidence: a program keeps its newest result that shows what it is to show; a changed one loses it."""
+    current = {name: digest(path) for name, path in known.items()}
+    runs = [*(json.loads(evidence.read_text()) if evidence.exists() else []), run]
     taken: set[str] = set()
     for kept_run in reversed(runs):
         rows = [row for row in kept_run["results"] if current.get(row["id"]) == row["digest"] and row["id"] not in taken]
-        kept_run["results"] = [row for row in rows if not seen(hazards.hazard(row["id"]).severity, row)]
+        kept_run["results"] = [row for row in rows if shows(row)]
         taken |= {row["id"] for row in kept_run["results"]}
-    EVIDENCE.write_text(json.dumps([kept_run for kept_run in runs if kept_run["results"]], indent=1) + "\n")
+    evidence.write_text(json.dumps([kept_run for kept_run in runs if kept_run["results"]], indent=1) + "\n")
     print(f"{len(taken)} seen; not seen: {', '.join(sorted(set(current) - taken)) or 'none'}", file=sys.stderr)
 
 

@@ -72,6 +72,7 @@ def run(
     """
     summary = (function.node, machine.round)
     if machine.summaries is not None and summary in machine.summaries and yielded is None:
+        machine.library.on_unknown(machine)
         return machine.summaries[summary]
     result = _follow(machine, function, args, kwargs, node, yielded)
     if machine.summaries is not None:
@@ -89,6 +90,7 @@ def _follow(
 ) -> Value:
     """Run the body of a function on its arguments; return what it may return."""
     if len(machine.frames) > _DEPTH or _recurs(machine, function, [*args, *kwargs.values()], node):
+        machine.library.on_unknown(machine)
         return Value()
     scope = Scope(machine.round, function.scope, function.scope.global_scope)
     frame = Frame(function.module, scope, function.name, node)
@@ -130,6 +132,7 @@ def _run_body(machine: Machine, body: list[ast.stmt], node: ast.AST) -> int:
         if machine.steps > budget:
             raise
         del machine.frames[depth:]
+        machine.library.on_unknown(machine)
         return NEXT
     finally:
         machine.budget = budget
@@ -146,6 +149,7 @@ def _run_packaged(machine: Machine, body: list[ast.stmt]) -> int:
         machine.project.beyond.add(name.split(".")[0])
         del machine.frames[depth:]
         machine.frame.returned[:] = [Value()]
+        machine.library.on_unknown(machine)
         return RETURN
     finally:
         machine.packaged += machine.steps - steps
@@ -204,20 +208,25 @@ def _call_instance(machine: Machine, instance: Instance, args: list[Value], kwar
 
 
 def _call_external(machine: Machine, external: External, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    return assuming(
-        machine, [*args, *kwargs.values()], lambda: machine.library.call(machine, external.name, args, kwargs, node)
-    )
+    given = [*args, *kwargs.values()]
+    result = assuming(machine, given, lambda: machine.library.call(machine, external.name, args, kwargs, node))
+    machine.library.on_library(machine, external.name, given)
+    return result
 
 
 def _call_method(machine: Machine, method: Method, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     operands = [method.receiver, *args, *kwargs.values()]
-    return assuming(
+    result = assuming(
         machine, operands, lambda: machine.library.call_method(machine, method.receiver, method.name, args, kwargs, node)
     )
+    machine.library.on_method(machine, method.receiver, method.name, operands[1:])
+    return result
 
 
 def _call_object(machine: Machine, made: Object, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    return machine.library.call_object(machine, made, args, kwargs, node)
+    result = machine.library.call_object(machine, made, args, kwargs, node)
+    machine.library.on_library(machine, made.name, [*args, *kwargs.values()])
+    return result
 
 
 def _call_later(machine: Machine, later: Later, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:

@@ -175,6 +175,7 @@ class Machine(Memory):
         run = self.language.calls.get(type(function))
         if run is not None:
             return run(self, function, args, kwargs, node)
+        self.library.on_unknown(self)
         # Nothing is known of the function: its result depends on all that it gets, and it may read all of that.
         parts = [*args, *kwargs.values()]
         if self.inside:

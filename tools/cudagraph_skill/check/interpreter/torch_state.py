@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.symbols import fresh
-from cudagraph_skill.check.interpreter.values import Object, Partial, Tensor, Value
+from cudagraph_skill.check.interpreter.values import Object, Partial, Tensor, Value, const
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.frames import Site
+
+
+def _in_slot(value: object) -> Object:
+    made = Object("state", [], {}, 0)
+    made.slots["now"] = const(value)
+    return made
 
 
 class State:
@@ -45,6 +51,8 @@ class State:
         self.autocasts: list[tuple[Object, tuple[str, int, int]]] = []  # entered around the code that runs, cache on
         self.graphing = False  # make_graphed_callables is capturing
         self.no_grad = 0
+        # cuDNN's, in a slot because branches may differ: "made", or where the generator was seeded since
+        self.dropout_state = _in_slot("")
         self.backward_at: tuple[str, int, int] | None = None  # the captured backward
         self.went_back = False  # there was a backward in this round
         self.zeroed = False  # captured code drops or zeroes gradients itself

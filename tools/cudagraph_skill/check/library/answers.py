@@ -26,6 +26,7 @@ from cudagraph_skill.check.library.torch.objects import (
     truth,
 )
 from cudagraph_skill.check.library.torch.optimizers import parameters_of
+from cudagraph_skill.check.library.torch.recurrent import on_library, on_method, on_unknown
 from cudagraph_skill.check.library.torch.state import breaks_capture, note_library
 from cudagraph_skill.check.library.torch.streams import on_end, on_launch
 from cudagraph_skill.check.library.torch.tensors import on_set
@@ -61,7 +62,10 @@ __all__ = [
     "on_dropped",
     "on_end",
     "on_launch",
+    "on_library",
+    "on_method",
     "on_set",
+    "on_unknown",
     "parameters_of",
     "read_text",
     "set_index",

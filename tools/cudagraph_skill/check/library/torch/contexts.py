@@ -18,7 +18,7 @@ from cudagraph_skill.check.interpreter.values import (
     quoted,
 )
 from cudagraph_skill.check.library.binding import bind
-from cudagraph_skill.check.library.torch import autocast, autograd, random, state, streams
+from cudagraph_skill.check.library.torch import autocast, autograd, random, recurrent, state, streams
 
 if TYPE_CHECKING:
     import ast
@@ -57,6 +57,8 @@ def enter(machine: Machine, context: Value, node: ast.expr, body: Body, statemen
         return body(context if isinstance(context, Object) else Value())
     finally:
         machine.torch.no_grad -= no_gradients
+        if context.name.endswith("fork_rng") and random.forks_gpu(context):  # it sets the state back
+            recurrent.on_seed(machine, node)
 
 
 def _capture(machine: Machine, context: Object, node: ast.expr, body: Body, statement: ast.AST) -> int:

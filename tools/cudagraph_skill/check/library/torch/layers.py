@@ -18,7 +18,7 @@ from cudagraph_skill.check.interpreter.values import (
     quoted,
 )
 from cudagraph_skill.check.library.parameters import spelled
-from cudagraph_skill.check.library.torch import distributed, modules
+from cudagraph_skill.check.library.torch import distributed, modules, recurrent
 
 if TYPE_CHECKING:
     import ast
@@ -133,7 +133,7 @@ def _output_of_layer(machine: Machine, owner: Object, layer: str, main: Tensor |
     def some() -> Tensor:
         return Tensor(where, ndim, "float")
 
-    if layer in {"LSTM", "GRU", "RNN"}:
+    if layer in recurrent.LAYERS:
         state: Value = Sequence("tuple", [some(), some()], machine.round) if layer == "LSTM" else some()
         return Sequence("tuple", [some(), state], machine.round)
     if layer in {"LSTMCell", "MultiheadAttention"}:
@@ -200,8 +200,8 @@ def _layer_hazards(machine: Machine, owner: Object, last: str, args: Args, kwarg
         machine.report(hazard, node, f"{quoted(node)} {what}")
     if last.startswith("BatchNorm"):
         _batch_norm_hazards(machine, owner, node)
-    if last in {"LSTM", "GRU", "RNN"}:
-        _recurrent_hazards(machine, owner, node)
+    if last in recurrent.LAYERS:
+        recurrent.on_layer(machine, owner, next((value for value in args if isinstance(value, Tensor)), None), node)
 
 
 _ALWAYS = {
@@ -220,14 +220,3 @@ def _batch_norm_hazards(machine: Machine, owner: Object, node: ast.AST) -> None:
         machine.report(
             "CG232", node, f"{quoted(node)} averages over all batches (momentum=None), whose count it reads on the host"
         )
-
-
-def _recurrent_hazards(machine: Machine, owner: Object, node: ast.AST) -> None:
-    dropout, layers = _option(owner, "dropout"), _option(owner, "num_layers")
-    drops = isinstance(dropout, Host) and isinstance(dropout.value, (int, float)) and dropout.value > 0
-    one_layer = isinstance(layers, Host) and layers.known and (not isinstance(layers.value, int) or layers.value <= 1)
-    deep = layers is not None and not one_layer
-    frozen = machine.torch.no_grad > 0 or all(tensor.frozen for _, tensor in modules.own_tensors(machine, owner))
-    if drops and deep and _training(owner) and frozen:
-        machine.report_at("CG610", owner, "dropout between the layers needs state that cuDNN makes on the host")
-        machine.report("CG610", node, f"{quoted(node)} runs cuDNN's dropout between layers, whose state is made on the host")

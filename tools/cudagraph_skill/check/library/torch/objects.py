@@ -173,7 +173,9 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "transformer_engine.pytorch.make_graphed_callables": graphs.graph_callables,
     "transformer_engine.pytorch.graph.make_graphed_callables": graphs.graph_callables,
     "torch.Generator": random.generator, "torch.cuda.manual_seed": random.seed, "torch.cuda.manual_seed_all": random.seed, "torch.manual_seed": random.seed,
-    "torch.random.manual_seed": random.seed, "torch.seed": random.seed, "torch.cuda.seed": random.seed,
+    "torch.random.manual_seed": random.seed, "torch.seed": random.seed, "torch.random.seed": random.seed, "torch.cuda.seed": random.seed,
+    "torch.cuda.seed_all": random.seed, "torch.cuda.random.manual_seed": random.seed, "torch.cuda.random.manual_seed_all": random.seed,
+    "torch.cuda.set_rng_state_all": random.set_state,
     "torch.set_rng_state": _known(None), "torch.cuda.set_rng_state": random.set_state, "torch.random.set_rng_state": _known(None),
     "torch.random.fork_rng": _object("torch.random.fork_rng"), "torch.cuda.get_rng_state": _object("torch.ByteTensor"),
     "torch.get_rng_state": _object("torch.ByteTensor"), "torch.initial_seed": _known(0), "torch.cuda.initial_seed": _known(0),
@@ -309,6 +311,8 @@ def object_item(machine: Machine, owner: Object, index: Value, node: ast.AST) ->
         if isinstance(inner, Mapping) and key_of(index) is None and isinstance(index, Tensor) and index.on_gpu:
             machine.report("CG216", node, f"{quoted(node)} needs the value of a GPU tensor as a Python index")
         return item_at(machine, inner, index, node)
+    if owner.name == "torch.cuda.default_generators":
+        return random.default_generator()
     if owner.name.startswith("os.environ"):
         machine.report("CG113", node, f"{quoted(node)} is read at capture only; replays keep what it said then")
         return Host("str")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import Host, Object, Sequence, Value, const, device, quoted
 from cudagraph_skill.check.library.binding import bind
-from cudagraph_skill.check.library.torch import devices
+from cudagraph_skill.check.library.torch import devices, recurrent
 
 if TYPE_CHECKING:
     import ast
@@ -38,6 +38,13 @@ def generator(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Va
     return made
 
 
+def default_generator() -> Object:
+    """Return one of `torch.cuda.default_generators`, which every graph knows."""
+    made = Object("torch.Generator", [], {}, 0)
+    made.slots = {"device": device("cuda"), "registered": const(True), "default": const(True)}
+    return made
+
+
 def on_generator(machine: Machine, generator: Value, *, on_gpu: bool, node: ast.AST) -> None:
     """Look at an operation that draws from a generator of the user's."""
     if (
@@ -57,6 +64,7 @@ def on_generator(machine: Machine, generator: Value, *, on_gpu: bool, node: ast.
 def seed(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Seed the default generators."""
     del args, kwargs
+    recurrent.on_seed(machine, node)
     machine.report("CG605", node, f"{quoted(node)} seeds the generator inside the capture")
     return Object("torch.Generator", [], {}, machine.round)
 
@@ -64,6 +72,7 @@ def seed(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
 def set_state(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Set the random state of the GPU."""
     del args, kwargs
+    recurrent.on_seed(machine, node)
     machine.report("CG606", node, f"{quoted(node)} sets the random state at capture only: replays go on from where they are")
     return const(None)
 
@@ -72,6 +81,8 @@ def of_generator(machine: Machine, owner: Object, name: str, args: Args, kwargs:
     """Return what a method of a generator returns."""
     del args, kwargs
     where = owner.slots.get("device")
+    if "default" in owner.slots and name in {"manual_seed", "seed", "set_state", "set_offset"}:
+        recurrent.on_seed(machine, node)
     if name in {"manual_seed", "seed"}:
         if machine.inside and isinstance(where, Host) and where.value != "cpu" and owner.made < machine.round:
             machine.report("CG605", node, f"{quoted(node)} seeds a generator inside the capture")
