@@ -77,7 +77,13 @@ def _id(section: Section) -> str:
 def _by_kind(sections: list[Section]) -> dict[str, list[Section]]:
     from cudagraph_skill.corpus import load
 
-    kinds = {"errors": load.is_entry, "causes": load.is_cause, "hazards": load.is_hazard, "constraints": load.is_constraint}
+    kinds = {
+        "errors": load.is_entry,
+        "causes": load.is_cause,
+        "hazards": load.is_hazard,
+        "constraints": load.is_constraint,
+        "libraries": load.is_library,
+    }
     return {kind: [section for section in sections if of_kind(section)] for kind, of_kind in kinds.items()}
 
 

@@ -22,7 +22,19 @@ from cudagraph_skill.corpus.section import Section
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Document", "digest", "documents", "is_cause", "is_constraint", "is_entry", "is_hazard", "names", "sections", "slug"]
+__all__ = [
+    "Document",
+    "digest",
+    "documents",
+    "is_cause",
+    "is_constraint",
+    "is_entry",
+    "is_hazard",
+    "is_library",
+    "names",
+    "sections",
+    "slug",
+]
 
 _FIELD = re.compile(r"^\s*(asks|errors|tells|source):", re.MULTILINE)
 
@@ -156,6 +168,11 @@ def is_constraint(section: Section) -> bool:
 def is_hazard(section: Section) -> bool:
     """Return whether a section is a hazard of the static check: its heading is an id and a name, `CG201 device-value-read`."""
     return section.path == "references/hazards.md" and section.level == 3
+
+
+def is_library(section: Section) -> bool:
+    """Return whether a section is about lines of a library: its heading is its id."""
+    return section.path == "references/libraries.md" and section.level == 3
 
 
 def names(section: Section) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus.load import is_cause, is_constraint, is_entry, is_hazard, names, slug
+from cudagraph_skill.corpus.load import is_cause, is_constraint, is_entry, is_hazard, is_library, names, slug
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
     Raises:
         SkillError: the name is empty.
     """
-    kinds = (is_entry, is_cause, is_hazard, is_constraint)
+    kinds = (is_entry, is_cause, is_hazard, is_constraint, is_library)
     known = [section for section in sections if any(is_kind(section) for is_kind in kinds)]
     wanted = _normal(name)
     if not wanted:
