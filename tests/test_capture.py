@@ -98,7 +98,17 @@ def _wrong(**more: Any) -> dict[str, Any]:
     cause = _cause(
         9, "wrong", category="python-number", op="aten.mul.Tensor", said="passes 4 to mul for ever: eager has 9 by now"
     )
-    rounds = {"replayed": 7, "wrong": [1, 2], "worst": 0.13, "tolerance": 1e-5, "path": "result", "changing": {}, "moved": []}
+    rounds = {
+        "replayed": 7,
+        "wrong": [1, 2],
+        "worst": 0.13,
+        "tolerance": 1e-5,
+        "path": "result",
+        "changing": {},
+        "moved": [],
+        "moves": 0.0,
+        "agreement": "wrong",
+    }
     graph = {"nodes": {"kernel": 12, "memcpy": 1}, "host_copies": 0}
     return _result(
         "silent_wrong", "captures, but from replay 2 of 7 on it is not eager's", cause, rounds=rounds, graph=graph, **more
@@ -368,7 +378,8 @@ def test_a_wrong_replay_without_a_cause_claims_none() -> None:
 def test_json_has_the_findings_of_the_static_check_and_whether_they_were_seen() -> None:
     data = json.loads(output.written([_examined(_failed())], "json", READER))
     assert list(data) == [
-        "verdict", "summary", "target", "findings", "unconfirmed", "ladder", "graph", "rounds", "machine", "notes", "next",
+        "verdict", "summary", "target", "findings", "unconfirmed", "ladder", "graph", "rounds",
+            "machine", "notes", "signatures", "next",
     ]  # fmt: skip
     assert data["target"] == {"path": "train.py", "line": 7, "name": "Trainer.step"}
     first = data["findings"][0]

@@ -17,11 +17,11 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import live
+from cudagraph_skill.capture.guest import live, signatures
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 __all__ = ["same_interpreter"]
@@ -43,10 +43,14 @@ class Report:
 
 
 class Taken(list[Any]):
-    """The arguments of the calls that were taken, and what the program reported; `owner` is the object whose method it is."""
+    """The arguments of the calls that were taken, and what the program reported; `owner` is the object whose method it is.
+
+    `signatures` are those that were seen, with the number of their calls.
+    """
 
     owner: Any = None
     said = ""
+    signatures: Mapping[str, int] = {}
 
 
 @pytest.fixture
@@ -56,7 +60,8 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Taken]:
 
     def check(self: Any) -> None:
         self.done = True
-        taken.extend((each.args, each.kwargs) for each in self._calls)
+        taken.extend((each.args, each.kwargs) for calls in self._calls.values() for each in calls)
+        taken.signatures = dict(self._passed)
         taken.owner = self._owner
 
     def run(target: str, *arguments: str, **options: Any) -> Taken:
@@ -292,12 +297,44 @@ def test_numbers_that_the_program_changes_between_calls_belong_to_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed: list[Any] = []
-    monkeypatch.setattr(live.Watch, "_check", lambda self: changed.extend(each.changed for each in self._calls))
+    monkeypatch.setattr(
+        live.Watch, "_check", lambda self: changed.extend(each.changed for calls in self._calls.values() for each in calls)
+    )
     source = "class A:\n    rate = 0\n\n    def __init__(self):\n        self.epoch = self.own = 0\n\n    def go(self):\n        self.own += 1\n\n\na = A()\n"
     main = written(tmp_path / "main.py", source + LOOP.format("a.epoch = n; a.go()"))
     live.run({"target": "A.go", "arguments": [str(main)]}, Report())
     assert changed[0] == {}
     assert changed[1:] == [{"self.epoch": n} for n in range(4, 9)] or changed[1:] == [{".epoch": n} for n in range(4, 9)]
+
+
+# Signatures
+
+
+def test_calls_are_taken_by_signature(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "import torch\n\n\ndef act(x, train=False):\n    return x\n\n\nfor n in range(40):\n    act(torch.zeros(n % 2 * 255 + 1, 4))\n"
+    taken = take("act", written(tmp_path / "main.py", source))
+    shapes = [tuple(args[0].shape) for args, _ in taken]
+    assert shapes.count((1, 4)) >= 5
+    assert shapes.count((256, 4)) >= 5
+    assert set(taken.signatures) == {"float32[1, 4]", "float32[256, 4]"}
+
+
+def test_calls_that_all_have_signatures_of_their_own_are_not_waited_for(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "import torch\n\n\ndef act(x, train=False):\n    return x\n\n\nfor n in range(1000):\n    act(torch.zeros(n), train=n > 5)\nraise SystemExit(7)\n"
+    taken = take("act", written(tmp_path / "main.py", source))
+    assert len(taken) == 20
+    assert "float32[7], train True" in taken.signatures
+
+
+def test_the_worst_verdict_of_several_signatures_counts_and_each_is_told() -> None:
+    results = {"float32[1]": {"verdict": "safe", "said": "captures", "notes": []}}
+    assert signatures.joined(results, {"float32[1]": 9}) == results["float32[1]"]
+    results["float32[2]"] = {"verdict": "capture_error", "said": "fails", "notes": ["a note"]}
+    joined = signatures.joined(results, {"float32[1]": 9, "float32[2]": 4, "float32[3]": 1})
+    assert joined["verdict"] == "capture_error"
+    assert [row["verdict"] for row in joined["signatures"]] == ["safe", "capture_error", "not checked"]
+    assert "a graph of its own" in joined["said"]
+    assert joined["notes"][1] == "a note"
 
 
 # How it ends

@@ -118,8 +118,9 @@ def test_a_target_gets_in_each_call_what_its_program_drew_there(tmp_path: Path, 
 
     def check(self: Any) -> None:
         self.done = True
-        inputs = live._subject(self._function, self._owner, self._calls, self._opaque).inputs
-        seen["sums"] = [[float(self._function(*inputs(number)[0])) for _ in range(2)] for number in range(len(self._calls))]
+        [calls] = self._calls.values()
+        inputs = live._subject(self._function, self._owner, calls, self._opaque).inputs
+        seen["sums"] = [[float(self._function(*inputs(number)[0])) for _ in range(2)] for number in range(len(calls))]
         seen["lines"] = [frames[-1].line for frames in self._streams.draws()]
 
     monkeypatch.setattr(live.Watch, "_check", check)

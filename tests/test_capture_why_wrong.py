@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import cudagraph_skill
 import torch
 from cudagraph_skill.capture.guest import checks, operations, stack, state, tensors, why_wrong
-from user_files import imported, line_of
+from user_files import imported, line_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,10 +187,9 @@ def frozen(function: Callable[..., Any], inputs: list[torch.Tensor], capture: Ca
             alive.append((recorder, function(each)))
         logs.append(recorder.log)
         given.append({operations.memory(each)})
-    changing = known.pop("changing", {})
-    last = len(inputs) - 1
+    changing, exact = known.pop("changing", {}), known.pop("exact", False)
     eager = [capture(each) for each in logs]
-    return causes(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), last, observations(changing=changing, **known)))
+    return causes(why_wrong._frozen(why_wrong.Logs(eager, eager[0], given), observations(changing=changing, **known), exact))
 
 
 def test_a_tensor_that_each_call_binds_anew_is_named_where_it_is_bound(tmp_path: Path) -> None:
@@ -218,6 +217,57 @@ def test_a_choice_among_layers_is_named_where_it_is_made(tmp_path: Path) -> None
     user = imported(tmp_path / "train.py", HEAD + source)
     found = frozen(user.fn, [torch.ones(2)] * 2, on_gpu, changing={".turn": (0, 1)})
     assert found == [("frozen-branch", line_of(tmp_path / "train.py", "wanted"))]
+
+
+def test_another_path_of_a_captured_call_is_named_as_one(tmp_path: Path) -> None:
+    source = "CAPTURES = False\n\n\ndef fn(x):\n    if CAPTURES:\n        return x + x  # wanted\n    return x * 2\n"
+    user = imported(tmp_path / "train.py", HEAD + source)
+    eager = [on_gpu(recorded(user.fn, torch.ones(2))) for _ in range(2)]
+    user.CAPTURES = True
+    captured = on_gpu(recorded(user.fn, torch.ones(2)))
+    [cause] = why_wrong.explain(why_wrong.Logs(eager, captured, [set(), set()]), observations())
+    assert (cause.category, cause.place and cause.place.line) == (
+        why_wrong.CAPTURED_PATH,
+        line_of(tmp_path / "train.py", "wanted"),
+    )
+    assert why_wrong.beyond_rounding([cause]) == []
+
+
+def test_a_tensor_that_differs_little_is_found_where_results_are_compared_to_the_bit(tmp_path: Path) -> None:
+    source = "class A:\n    m = torch.ones(2)\n\n    def go(self, x):\n        y = self.m * x\n        new = self.m + 1e-6\n        self.m = new  # wanted\n        return y\n\n\nfn = A().go\n"
+    user = imported(tmp_path / "train.py", HEAD + source)
+    assert frozen(user.fn, [torch.ones(2)] * 3, on_gpu) == []
+    user = imported(tmp_path / "train.py", HEAD + source)
+    assert frozen(user.fn, [torch.ones(2)] * 3, on_gpu, exact=True)[:1] == [
+        ("rebinding", line_of(tmp_path / "train.py", "wanted"))
+    ]
+
+
+def test_a_dropout_with_the_same_mask_only_shows_that_its_input_differs() -> None:
+    def dropped(x: torch.Tensor) -> Any:
+        torch.manual_seed(1)
+        return torch.native_dropout(x, 0.5, True)
+
+    now, then = (on_gpu(recorded(dropped, torch.full((64,), value)))[-1] for value in (1.0, 3.0))
+    assert why_wrong._other_value(now, then).category == "value"
+    assert why_wrong._other_value(now, then._replace(results=(then.results[0], ~then.results[1]))).category == "rng-reset"
+
+
+def test_an_operation_knows_the_deepest_line_of_the_library_that_called_it(tmp_path: Path) -> None:
+    written(
+        tmp_path / "site-packages" / "models" / "__init__.py",
+        "class Model:\n    def forward(self, x):\n        return self.mask(x)\n\n    def mask(self, x):\n        return x * 2  # deepest\n",
+    )
+    user = imported(
+        tmp_path / "train.py",
+        f"import sys\n\nsys.path.insert(0, {str(tmp_path / 'site-packages')!r})\nimport models\n\n\ndef step(x):\n    y = x + 1\n    return models.Model().forward(y)\n",
+    )
+    log = recorded(user.step, torch.ones(2))
+    assert named(log, "add").library is None
+    place = named(log, "mul").library
+    assert place is not None
+    assert (Path(place.path).parent.name, place.line, place.function.rpartition(".")[2]) == ("models", 6, "mask")
+    assert stack.package(place.path)[0] == "models"
 
 
 def test_what_follows_from_its_inputs_is_no_divergence(tmp_path: Path) -> None:

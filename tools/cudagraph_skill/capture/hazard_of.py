@@ -30,6 +30,7 @@ CATEGORIES = {
     "rng-reset": "CG606",
     "data-assignment": "CG303",
     "gradient": "CG307",
+    "captured-path": "CG115",
     "unknown": UNEXPLAINED,
 }  # fmt: skip
 

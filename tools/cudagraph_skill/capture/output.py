@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.capture.way_out import way_out
 from cudagraph_skill.check import output
 from cudagraph_skill.check.hazards import Hazard, hazard
 from cudagraph_skill.check.output import one_line
@@ -59,8 +60,15 @@ def text(result: CaptureResult, form: str, reader: Reader) -> str:
     if form == "concise":
         return "\n".join([*(output.head(finding, own) for finding in _marked(result)), summary(result), end])
     first = {finding.id: finding for finding in reversed(_marked(result))}
-    parts = [output.full(finding, first[finding.id] is finding, own) for finding in _marked(result)]
+    parts = [_full(finding, first[finding.id] is finding, own) for finding in _marked(result)]
     return "\n\n".join([summary(result), *parts, "\n".join([*_steps(result.steps), *_facts(result), *_output(result), end])])
+
+
+def _full(finding: Finding, first: bool, reader: Reader) -> str:
+    """Return one finding; below a library's line, the way out of it that the references know."""
+    way = way_out(finding.library) if finding.library else None
+    told = [f"  way out: {one_line(way.text)} ({reader.steps.read(way.reference)})"] if way else []
+    return "\n".join([output.full(finding, first, reader), *told])
 
 
 def summary(result: CaptureResult) -> str:
@@ -91,15 +99,23 @@ def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
         "verdict": result.verdict,
         "summary": summary(result),
         "target": {"path": result.target.path, "line": result.target.line, "name": result.target.name},
-        "findings": [{**output.record(finding, own), "observed": finding.observed} for finding in result.findings],
+        "findings": [
+            {**output.record(finding, own), **_way_out(finding), "observed": finding.observed} for finding in result.findings
+        ],
         "unconfirmed": [{**output.record(finding, static), "observed": False} for finding in result.unconfirmed],
         "ladder": [step._asdict() for step in result.steps],
         "graph": dict(result.graph),
         "rounds": dict(result.rounds),
         "machine": dict(result.machine),
         "notes": list(result.notes),
+        "signatures": list(result.signatures),
         "next": next_step(result, reader.steps),
     }
+
+
+def _way_out(finding: Finding) -> dict[str, Any]:
+    way = way_out(finding.library) if finding.library else None
+    return {"way_out": {"reference": way.reference, "text": way.text}} if way else {}
 
 
 def _reader(result: CaptureResult, reader: Reader) -> Reader:

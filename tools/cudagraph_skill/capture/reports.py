@@ -18,7 +18,18 @@ EVENTS: dict[str, dict[str, Any]] = {  # of a guest
 }
 _TARGET = {"path": str, "line": int, "name": str}
 _GRAPH = {"nodes": dict, "host_copies": int}
-_ROUNDS = {"replayed": int, "wrong": list, "worst": _NUMBER, "tolerance": _NUMBER, "path": str, "changing": dict, "moved": list}
+_ROUNDS = {
+    "replayed": int,
+    "wrong": list,
+    "worst": _NUMBER,
+    "tolerance": _NUMBER,
+    "path": str,
+    "changing": dict,
+    "moved": list,
+    "moves": _NUMBER,
+    "agreement": str,
+}
+_LIBRARY = {"path": str, "line": int, "function": str, "package": str, "version": str}
 _CAUSE = {"kind": str, "category": str, "path": str, "line": int, "op": str, "error": str, "said": str, "via": list}
 
 
@@ -38,13 +49,17 @@ def parsed(line: bytes, events: dict[str, dict[str, Any]] = EVENTS) -> dict[str,
 def is_result(result: dict[str, Any]) -> bool:
     """Return whether the parts of a result have the types that are read from them."""
     parts: dict[str, dict[str, Any]] = {"target": _TARGET, "graph": _GRAPH, "rounds": _ROUNDS, "machine": {}}
-    causes, notes = result.get("causes", []), result.get("notes", [])
+    causes, notes, signatures = (result.get(name, []) for name in ("causes", "notes", "signatures"))
     return (
         _has(result, {"verdict": str, "said": str})
         and all(_is_part(result.get(name), kinds) for name, kinds in parts.items())
         and isinstance(notes, list)
+        and isinstance(signatures, list)
+        and all(isinstance(row, dict) for row in signatures)
         and isinstance(causes, list)
-        and all(isinstance(cause, dict) and _has(cause, _CAUSE) for cause in causes)
+        and all(
+            isinstance(cause, dict) and _has(cause, _CAUSE) and _is_part(cause.get("library"), _LIBRARY) for cause in causes
+        )
     )
 
 

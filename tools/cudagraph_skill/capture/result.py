@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cudagraph_skill.check.findings import Finding, Region
 
@@ -27,7 +27,7 @@ class CaptureResult(NamedTuple):
     the observed lines, then what the static check adds; `unconfirmed` is what that says and this run did not show. `graph` has
     nodes by kind and the host copies among them, `rounds` what was replayed and compared, `machine` the GPU and the versions;
     each is empty where the run did not come so far. `target` is the code that was captured, `output` the tail of what the
-    user's code printed, `command` runs it without a graph, or is "".
+    user's code printed, `command` runs it without a graph, or is "". `signatures` has a verdict for each, if there are several.
     """
 
     verdict: str
@@ -42,3 +42,4 @@ class CaptureResult(NamedTuple):
     target: Region
     output: str = ""
     command: str = ""
+    signatures: Sequence[Mapping[str, Any]] = ()

@@ -14,7 +14,7 @@ from cudagraph_skill.capture.hazard_of import hazard_of, plain
 from cudagraph_skill.capture.reports import is_result
 from cudagraph_skill.capture.result import CaptureResult, Step
 from cudagraph_skill.check import check_paths
-from cudagraph_skill.check.findings import Finding, Region
+from cudagraph_skill.check.findings import Finding, Library, Region
 from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.input.settings import Options, settings
 from cudagraph_skill.check.input.source import lines_of, read_source
@@ -256,6 +256,7 @@ def joined_result(
         target=target,
         output=output,
         command=eager_command(request),
+        signatures=answer.get("signatures") or (),
     )
 
 
@@ -352,11 +353,12 @@ def _observed(cause: dict[str, Any], serious: dict[str, list[Finding]], shown: _
     known = serious["error" if cause.get("kind") == "fails" else "warning"]
     same = next((finding for finding in known if _place(finding) == (os.path.realpath(path), line)), None)
     via = tuple(map(str, cause.get("via") or ()))
+    library = Library(**cause["library"]) if cause.get("library") else None
     if same is not None:
-        return same._replace(path=path, via=via or same.via, certain=True, observed=True)
+        return same._replace(path=path, via=via or same.via, certain=True, observed=True, library=library)
     text = _line(path, line)
     column = len(text) - len(text.lstrip()) + 1 if text.strip() else 1
-    return Finding(path, line, column, hazard_of(cause, text), _message(cause, text), via, observed=True)
+    return Finding(path, line, column, hazard_of(cause, text), _message(cause, text), via, observed=True, library=library)
 
 
 def _line(path: str, line: int) -> str:

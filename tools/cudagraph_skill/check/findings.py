@@ -18,6 +18,16 @@ class Edit(NamedTuple):
     text: str
 
 
+class Library(NamedTuple):
+    """The deepest line of an installed package below a user's line: `package` and `version` are "" where they are not known."""
+
+    path: str
+    line: int
+    function: str
+    package: str
+    version: str
+
+
 class Finding(NamedTuple):
     """One line that breaks or poisons a capture; severity, reason and fix stand in references/hazards.md under `id`.
 
@@ -25,7 +35,7 @@ class Finding(NamedTuple):
     `line` and `column` are 1-based, `message` says in one sentence what was seen, `via` is the way from the region to the line,
     outermost call first ("train.py:31 in step"). `certain` is False where a run would have to decide; `observed` is True where
     a run on the GPU has shown it, `because` says what the finding rests on, where that was asked for. `part_of` is the place
-    ("train.py:12") of the finding of the same mistake where it is corrected; "" for most.
+    ("train.py:12") of the finding of the same mistake where it is corrected; "" for most. `library` is what a run saw below the line.
     """
 
     path: str
@@ -39,6 +49,7 @@ class Finding(NamedTuple):
     observed: bool = False
     because: tuple[str, ...] = ()
     part_of: str = ""
+    library: Library | None = None
 
 
 class Region(NamedTuple):

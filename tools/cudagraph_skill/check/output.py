@@ -14,7 +14,7 @@ from cudagraph_skill.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cudagraph_skill.check.findings import Finding, Report, Unread
+    from cudagraph_skill.check.findings import Finding, Library, Report, Unread
     from cudagraph_skill.text import Steps
 
     Lines = Callable[[str], tuple[list[str], list[tuple[int, int]]]]  # of a path: its lines, and the cells they stand in
@@ -225,6 +225,8 @@ def record(finding: Finding, reader: Reader) -> dict[str, Any]:
         fields["part_of"] = finding.part_of
     if finding.because:
         fields["because"] = list(finding.because)
+    if finding.library:
+        fields["library"] = finding.library._asdict()
     return fields
 
 
@@ -298,10 +300,18 @@ def full(finding: Finding, first: bool, reader: Reader, also: Collection[Finding
     parts.append(f"  fix: {one_line(known.fix)}")
     if finding.via:
         parts.append(f"  called from: {one_line(' > '.join(finding.via))}")
+    if finding.library:
+        parts.append(f"  in: {one_line(library_line(finding.library))}")
     parts += [f"  because: {one_line(reason)}" for reason in finding.because]
     if first:
         parts.append(f"  more: {reader.steps.explain(finding.id)}")
     return "\n".join(parts)
+
+
+def library_line(library: Library) -> str:
+    """Return where a library does it, as file, line, function and release."""
+    release = f" ({library.package} {library.version}".rstrip() + ")" if library.package else ""
+    return f"{library.path}:{library.line} in {library.function}{release}"
 
 
 def _excerpt(finding: Finding, lines: Lines) -> list[str]:

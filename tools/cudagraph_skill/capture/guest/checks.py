@@ -31,6 +31,8 @@ _SPREADS = 20  # times eager's own spread before a replay counts as different
 SURE = 1e-2  # a relative difference that needs no third eager copy as a control
 _DOUBT = 0.3  # a relative difference that needs no second captured copy as a control
 _COMPARED = ("result", "state()")  # values that the caller sees, or that the user named
+_FIRST_SEED = 1000
+_FREED_BLOCKS = 1000  # of pinned memory, freed in one capture
 _POISON = [1 << power for power in range(6, 21)]  # elements of the blocks that take the place of freed memory
 
 
@@ -60,7 +62,10 @@ class Captured(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A difference between replay and eager: the calls after the capture (0: its own inputs) and the worst difference."""
+    """A difference between replay and eager: the calls after the capture (0: its own inputs), the worst difference, its path.
+
+    `tolerance` is what that value is allowed by its dtype and eager's own spread.
+    """
 
     calls: list[int]
     worst: float
@@ -99,9 +104,11 @@ def observed(subject: Subject) -> dict[str, HostCopy]:
 
 
 def arguments(subject: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of call `number`, the same for each copy."""
-    state.seed(1000 + number)
-    given: tuple[tuple[Any, ...], dict[str, Any]] = subject.inputs(number) if subject.numbered else subject.inputs()
+    """Return the arguments of call `number`, the same for each copy; the first call of a copy begins at the same random state."""
+    if number == 0:
+        state.seed(_FIRST_SEED)
+    with state.drawing(_FIRST_SEED + number):
+        given: tuple[tuple[Any, ...], dict[str, Any]] = subject.inputs(number) if subject.numbered else subject.inputs()
     known = {id(value) for _, value in subject.roots}
     opaque = [value for value in tensors.state_among(given, subject.earlier) if id(value) not in known]
     subject.roots.extend((f"argument {type(value).__name__}", value) for value in opaque)
@@ -169,6 +176,16 @@ def reset_generator() -> None:
         _renew(generator)
 
 
+def _poll_freed_pinned_memory() -> None:
+    """Let the pinned allocator meet the events of blocks that were freed in a capture: up to torch 2.11 each raises once."""
+    for _ in range(_FREED_BLOCKS):
+        try:
+            torch.empty(1).pin_memory()
+        except RuntimeError:
+            continue
+        return
+
+
 def _draws() -> bool:
     mark = torch.cuda.get_rng_state()
     try:
@@ -199,20 +216,19 @@ def _renew(generator: torch.Generator) -> None:
 
 
 class Attempt(NamedTuple):
-    """One captured call: `error` surfaced, `inner` left the user's code; `random` is that of the GPU's generator before it."""
+    """One captured call: `error` surfaced, `inner` left the user's code."""
 
     graph: torch.cuda.CUDAGraph
     static: Any
     out: Any
     error: BaseException | None
     inner: BaseException | None
-    random: torch.Tensor
 
 
 def capture(subject: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Attempt:
     """Capture one call with the arguments that it would have."""
     static = tensors.static(arguments(subject, number))
-    graph, inner, out, mark = nodes.new_graph(), None, None, torch.cuda.get_rng_state()
+    graph, inner, out = nodes.new_graph(), None, None
     _register_tracked(graph)
     torch.cuda.synchronize()
     with same_stream():
@@ -225,9 +241,11 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
                     raise
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the result
             reset_generator()
-            return Attempt(graph, static, None, error, inner, mark)
+            _poll_freed_pinned_memory()
+            return Attempt(graph, static, None, error, inner)
+    _poll_freed_pinned_memory()
     torch.cuda.synchronize()  # up to torch 2.11 a capture sets the random state on its own stream, and no replay waits for that
-    return Attempt(graph, static, out, None, None, mark)
+    return Attempt(graph, static, out, None, None)
 
 
 def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, step: Callable[..., None]) -> Captured:
@@ -258,8 +276,6 @@ def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, step: Calla
         if number > warm_ups:
             new = arguments(subject, number)
             stuck += [f"call {number}: {warning}" for warning in tensors.refill(attempt.static, new)]
-        else:
-            torch.cuda.set_rng_state(attempt.random)
         poison = _poisoned()
         try:
             attempt.graph.replay()
@@ -324,36 +340,50 @@ def noise(first: list[Call], second: list[Call]) -> dict[str, float]:
     return worst
 
 
-def compare(eager: list[Call], graph: list[Call], spread: dict[str, float]) -> Wrong | None:
-    """Return where replays differ from eager by more than eager's own spread and rounding; None if nowhere."""
-    calls, worst, where, allowed = [], 0.0, "", 0.0
+def compare(eager: list[Call], graph: list[Call], limit: Callable[[int, str, HostCopy], float]) -> Wrong | None:
+    """Return where replays differ from eager by more than `limit(number of the call, path, eager's value)`; None if nowhere."""
+    calls, worst, where, at_worst = [], 0.0, "", 0.0
     for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
         left, replayed = a.left(), b.left()
         for path, far in tensors.differences(left, replayed).items():
             if path not in replayed and not path.startswith(_COMPARED):
                 continue  # Python dropped it: what matters of that shows in the result
-            limit = max(tensors.tolerance(left[path]), _SPREADS * spread.get(path, 0.0))
-            if far > limit:
+            allowed = limit(number, path, left[path])
+            if far > allowed:
                 calls.append(number)
                 if far > worst:
-                    worst, where, allowed = far, path, limit
-    return Wrong(sorted(set(calls)), worst, where, allowed) if calls else None
+                    worst, where, at_worst = far, path, max(allowed, tensors.tolerance(left[path]))
+    return Wrong(sorted(set(calls)), worst, where, at_worst) if calls else None
+
+
+def own_spread(spreads: dict[str, float]) -> Callable[[int, str, HostCopy], float]:
+    """Return the limit that eager's own spread sets; where eager repeats to the bit, every difference is beyond it."""
+    return lambda _number, path, _value: _SPREADS * spreads.get(path, 0.0)
 
 
 class Observations(NamedTuple):
     """What one check saw: the captured calls, what is wrong with them, and the generators and numbers that eager changed.
 
-    `spread` is how far two eager copies are apart, at most in the value at the path `unsteady`.
+    `eager` are all eager calls, `spreads` how far two eager copies are apart in each value, by path.
     """
 
     captured: Captured
     wrong: Wrong | None
-    spread: float
-    unsteady: str
+    eager: list[Call]
+    spreads: dict[str, float]
     warm_ups: int
-    rounds: int
     moved: set[str]
     changing: dict[str, tuple[Any, Any]]
+
+    @property
+    def spread(self) -> float:
+        """Return the largest distance of two eager copies."""
+        return max(self.spreads.values(), default=0.0)
+
+    @property
+    def unsteady(self) -> str:
+        """Return the path of the value in which two eager copies differ most."""
+        return max(self.spreads, key=lambda path: self.spreads[path], default="")
 
 
 def run(source: Source, report: Any) -> Observations:
@@ -378,26 +408,23 @@ def run(source: Source, report: Any) -> Observations:
     gc.collect()
     report.progress("capturing")
     captured = capture_and_replay(source.fresh(), warm_ups, rounds, report.step)
-    after = _lasting(eager, warm_ups)
+    eager = [*eager[:warm_ups], *_lasting(eager, warm_ups)]
+    after = eager[warm_ups:]
     moved = set().union(*(call.moved for call in eager))
     changing = _changing(eager)
     if captured.error is not None:
-        return Observations(captured, None, *_widest(spread), warm_ups, rounds, moved, changing)
-    wrong = compare(after, captured.calls, spread)
+        return Observations(captured, None, eager, spread, warm_ups, moved, changing)
+    wrong = compare(after, captured.calls, own_spread(spread))
     if wrong is not None and (wrong.worst < SURE or max(spread.values(), default=0.0) > 0.0):
         report.progress("comparing with a third eager copy")
         spread = _control(source, eager, warm_ups, rounds, spread)
-        wrong = compare(after, captured.calls, spread)
+        wrong = compare(after, captured.calls, own_spread(spread))
     if wrong is not None and wrong.worst < _DOUBT and max(spread.values(), default=0.0) > 0.0:
         report.progress("comparing with a second captured copy")
         again = capture_and_replay(source.fresh(), warm_ups, rounds, lambda *_: None)
-        wrong = compare(after, captured.calls, _wider(spread, noise(captured.calls, again.calls)))
-    return Observations(captured, wrong, *_widest(spread), warm_ups, rounds, moved, changing)
-
-
-def _widest(spread: dict[str, float]) -> tuple[float, str]:
-    """Return the largest distance of two eager copies, and the path of the value that has it."""
-    return max(((far, path) for path, far in spread.items()), default=(0.0, ""))
+        spread = _wider(spread, noise(captured.calls, again.calls))
+        wrong = compare(after, captured.calls, own_spread(spread))
+    return Observations(captured, wrong, eager, spread, warm_ups, moved, changing)
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:

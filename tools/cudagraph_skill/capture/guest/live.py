@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-SKIPPED, RECORDED = 3, 5  # calls that pass first; calls after them whose arguments are recorded
+SKIPPED, RECORDED = 3, 5  # calls that pass first; calls after them of each signature whose arguments are recorded
+_MOST_SIGNATURES, _MOST_RECORDED = 4, 20  # signatures that are checked; calls that are recorded of all together
 _WATCH = "__cudagraph_skill_watch__"
 
 
@@ -200,7 +201,8 @@ class Watch:
         self._request, self._report = request, report
         self._skip = SKIPPED if request.get("skip") is None else int(request["skip"])
         self._owner: Any = None
-        self._calls: list[_Call] = []
+        self._calls: dict[str, list[_Call]] = {}  # the recorded ones, by signature
+        self._passed: dict[str, int] = {}  # how often each signature was seen
         self._earlier: dict[Any, Any] = {}
         self._streams: Any = None  # of the iterators among the arguments
         self._opaque: list[Any] = []  # objects among the arguments that are state
@@ -237,17 +239,20 @@ class Watch:
         given = args[1:] if self._owner is not None else args
         self._opaque = tensors.state_among((given, kwargs), self._earlier)
         self._streams.seen(leaf for _, leaf in tensors.leaves((given, kwargs)))
+        signature = tensors.signature(given, kwargs)
+        self._passed[signature] = self._passed.get(signature, 0) + 1
         if self._count <= self._skip:
             return self._within(function, args, kwargs)
+        calls = self._calls.setdefault(signature, [])
         roots = _roots(function, self._owner, self._opaque)
         given, kwargs_given = self._streams.recorded((given, kwargs))
-        self._calls.append(_Call(roots, given, kwargs_given, self._left))
-        if len(self._calls) <= RECORDED:
+        calls.append(_Call(roots, given, kwargs_given, self._left))
+        if len(calls) <= RECORDED and sum(map(len, self._calls.values())) <= _MOST_RECORDED:
             result = self._within(function, args[: len(args) - len(given)] + given, kwargs_given)
             self._left = state.scalars(roots)
             return result
-        if self._streams.drawn:
-            del self._calls[-1]  # it was not made, and drew nothing
+        if self._streams.drawn or len(calls) == 1:
+            del calls[-1]  # it was not made, and drew nothing
         self._check()
         if not self._request.get("go_on"):
             raise _Stop
@@ -279,19 +284,29 @@ class Watch:
         )
 
     def _check(self) -> None:
-        from cudagraph_skill.capture.guest import load, verdict
+        from cudagraph_skill.capture.guest import signatures
 
         self.done = True
         assert self._function is not None
-        source = load.Source(self._request)
-        subject = _subject(self._function, self._owner, self._calls, self._opaque)
-        subject.draws = self._streams.draws()
-        source.reuse(subject, "the program's own objects")
         self._inside = True
         try:
-            self._report.result(verdict.checked(source, self._report))
+            recorded = [(name, calls) for name, calls in self._calls.items() if calls]
+            often = sorted(recorded, key=lambda item: -self._passed[item[0]])
+            results = {name: self._checked(calls) for name, calls in often[:_MOST_SIGNATURES]}
+            self._report.result(signatures.joined(results, self._passed))
         finally:
             self._inside = False
+
+    def _checked(self, calls: list[_Call]) -> dict[str, Any]:
+        """Check the calls of one signature, beginning at the present state of the program's objects, and put that back."""
+        from cudagraph_skill.capture.guest import load, verdict
+
+        assert self._function is not None
+        source = load.Source(self._request)
+        subject = _subject(self._function, self._owner, calls, self._opaque)
+        subject.draws = self._streams.draws()
+        source.reuse(subject, "the program's own objects")
+        return verdict.checked(source, self._report)
 
 
 def _is_method(function: Callable[..., Any], owner: Any) -> bool:

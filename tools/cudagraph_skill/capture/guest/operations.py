@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
 _SAMPLE = 1024  # elements of an operation's result that are compared
 _MAX_TENSORS = 48  # of one operation that are recorded
 _MAX_TRIED = 20_000  # operations that are captured one by one
+_captures = torch.cuda.is_current_stream_capturing  # not what `asked` puts in its place
+_ASKS = re.compile("captur|tracing|compiling")  # in the names of helpers that only ask
 _SMALL = 16  # elements up to which a CPU tensor is recorded like a number
 
 
 class Operation(NamedTuple):
-    """One dispatched operation.
+    """One dispatched operation, with the user's frames that led to it and those of a library below them.
 
     `scalars` are its numbers and small CPU tensors. `inputs` are the address of each tensor argument's storage, the address of
     its data, and the number of the operation that made it (-1: none of this recording). `outputs` are the addresses of the
@@ -41,6 +45,12 @@ class Operation(NamedTuple):
     captured: bool
     host: bool
     optimizer: bool
+    inside: tuple[Frame, ...] = ()
+
+    @property
+    def library(self) -> Place | None:
+        """Return the library's innermost line below the user's."""
+        return self.inside[-1].place if self.inside else None
 
     @property
     def place(self) -> Place | None:
@@ -91,18 +101,20 @@ class Recorder(_Mode):
         out = func(*args, **kwargs)
         made = _tensors_in(flat(out))
         on_gpu = any(tensor.is_cuda for tensor in (*taken, *made))
+        own, inside = stack.stack()
         self.log.append(
             Operation(
                 name=str(func),
-                stack=stack.stack(),
+                stack=own,
                 scalars=scalars,
                 shapes=tuple(tuple(tensor.shape) for tensor in (*taken, *made)[:_MAX_TENSORS]),
                 inputs=inputs,
                 outputs=tuple(memory(tensor) for tensor in made[:_MAX_TENSORS]),
                 results=_samples(made or _written(func, args, kwargs)),
-                captured=on_gpu and torch.cuda.is_current_stream_capturing(),
+                captured=on_gpu and _captures(),
                 host=not on_gpu and bool(made) and _computes(func),
                 optimizer=stack.through("/torch/optim/"),
+                inside=inside,
             )
         )
         for tensor in made:
@@ -165,11 +177,12 @@ def _samples(results: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
 
 
 class Failure(NamedTuple):
-    """A line that fails under capture: the operation, the error, and the user's frames that lead there."""
+    """A line that fails under capture: the operation, the error, the user's frames that lead there, a library's deepest line."""
 
     name: str
     error: str
     places: list[Place]
+    library: Place | None = None
 
 
 class Prober(_Mode):
@@ -188,7 +201,7 @@ class Prober(_Mode):
             self._tried += 1
             error = self._attempt(functools.partial(func, *args, **kwargs))
             if error:
-                self.failures.append(Failure(str(func), error, stack.here()))
+                self.failures.append(Failure(str(func), error, stack.here(), stack.library()))
         return func(*args, **kwargs)
 
     def _attempt(self, run: Callable[[], object]) -> str:
@@ -247,12 +260,12 @@ class Watcher(_Mode):
             self._note(str(func), "")
         current = torch.cuda.current_stream()
         if current != self.stream:
-            self.others[current.cuda_stream] = Failure(str(func), "", stack.here())
+            self.others[current.cuda_stream] = Failure(str(func), "", stack.here(), stack.library())
         return out
 
     def _note(self, name: str, error: str) -> None:
         if self.broken is None:
-            self.broken = Failure(name, error, stack.here())
+            self.broken = Failure(name, error, stack.here(), stack.library())
 
 
 _WAITS = (
@@ -274,7 +287,7 @@ def waits() -> Iterator[list[Failure]]:
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(real)
         def call(*args: Any, **kwargs: Any) -> Any:
-            failures.append(Failure(name, "", stack.here()))
+            failures.append(Failure(name, "", stack.here(), stack.library()))
             return real(*args, **kwargs)
 
         return call
@@ -303,3 +316,24 @@ def joins() -> Iterator[set[tuple[int, int]]]:
         yield pairs
     finally:
         torch.cuda.Stream.wait_stream = real
+
+
+@contextlib.contextmanager
+def asked(answer: bool | None = None) -> Iterator[list[Failure]]:
+    """Collect the lines that ask whether the current stream captures; they get `answer`, or the truth if that is None."""
+    lines: list[Failure] = []
+
+    @functools.wraps(_captures)
+    def is_current_stream_capturing() -> bool:
+        if stack.rank(sys._getframe(1).f_code.co_filename) > 0:  # torch asks, too
+            lines.append(Failure("is_current_stream_capturing", "", stack.here(), stack.library(without=_ASKS)))
+        return _captures() if answer is None else answer
+
+    owners = [owner for owner in (torch.cuda, torch.cuda.graphs) if owner.is_current_stream_capturing is _captures]
+    for owner in owners:
+        owner.is_current_stream_capturing = is_current_stream_capturing
+    try:
+        yield lines
+    finally:
+        for owner in owners:
+            owner.is_current_stream_capturing = _captures

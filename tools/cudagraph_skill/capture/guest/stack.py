@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
+import re
 import sys
 import sysconfig
 import threading
+from importlib import metadata
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import CodeType, FrameType, TracebackType
 
 _GUEST = os.path.dirname(os.path.realpath(__file__))
 _LIBRARY = ("site-packages", "dist-packages")
+# Files of torch that only pass a call on; what they call, or what calls them, is the line that matters
+_PASSES_ON = re.compile(
+    r"nn/modules/(module|container)\.py|_?(ops|tensor|compile|jit_internal|classes|functorch|dynamo)\b|overrides\.py|autograd/"
+    r"|utils/(_\w+|_?checkpoint)\b|cuda/(graphs|__init__|streams|memory)\.py|multiprocessing/|distributed/(c10d_logger|run)\.py"
+)
 _ranks: dict[str, int] = {}
 
 
@@ -64,14 +73,70 @@ def ours(path: str) -> bool:
     return any(place.startswith(_GUEST + os.sep) for place in (path, os.path.realpath(path)))
 
 
-def of_traceback(trace: TracebackType | None) -> list[Place]:
-    """Return the user's frames of a traceback, outermost first; those of installed packages if there are no others."""
+def _name(code: CodeType) -> str:
+    """Return the name of a function; of a library's, with that of its class (from Python 3.11 on): many have a `forward`."""
+    if rank(code.co_filename) == 2:
+        return code.co_name
+    return str(getattr(code, "co_qualname", code.co_name)).replace("<locals>.", "")
+
+
+def _of_trace(trace: TracebackType | None) -> list[Place]:
     places = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        places.append(Place(code.co_filename, trace.tb_lineno, code.co_name))
+        places.append(Place(code.co_filename, trace.tb_lineno, _name(code)))
         trace = trace.tb_next
-    return _best(places)
+    return places
+
+
+def of_traceback(trace: TracebackType | None) -> list[Place]:
+    """Return the user's frames of a traceback, outermost first; those of installed packages if there are no others."""
+    return _best(_of_trace(trace))
+
+
+def library_of_traceback(trace: TracebackType | None) -> Place | None:
+    """Return the deepest library line below the user's frames of a traceback; None if it ends in the user's code."""
+    return _deepest(_of_trace(trace))
+
+
+def library(without: re.Pattern[str] | None = None) -> Place | None:
+    """Return the deepest library line below the user's frames that led to this call; None if the user's code made the call.
+
+    Functions whose name `without` matches are passed over.
+    """
+    places = _frames(sys._getframe(1))
+    return _deepest([place for place in places if without is None or not without.search(place.function)])
+
+
+def _deepest(places: list[Place]) -> Place | None:
+    """Return the innermost place of an installed package below the user's own, else of torch, without what only passes on."""
+    own = max((number for number, place in enumerate(places) if rank(place.path) == 2), default=None)
+    if own is None:
+        return None
+    below = places[own + 1 :]
+    inside = [place for place in below if rank(place.path) == 1] or [place for place in below if _in_torch(place.path)]
+    return inside[-1] if inside else None
+
+
+@functools.cache
+def _in_torch(path: str) -> bool:
+    """Return whether a file is one of torch that does something itself."""
+    torch = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", None) or "/nowhere/") + os.sep
+    return path.startswith(torch) and not _PASSES_ON.match(path.removeprefix(torch))
+
+
+def package(path: str) -> tuple[str, str]:
+    """Return name and version of the package that a file belongs to, as far as they are known."""
+    parts = os.path.realpath(path).split(os.sep)
+    top = next((parts[number + 1] for number, part in enumerate(parts[:-1]) if part in _LIBRARY), "")
+    name = "torch" if not top and _in_torch(path) else top.removesuffix(".py")
+    return name, str(getattr(sys.modules.get(name), "__version__", "") or _release(name))
+
+
+def _release(name: str) -> str:
+    with contextlib.suppress(Exception):  # no metadata, or broken
+        return metadata.version(name)
+    return ""
 
 
 def here() -> list[Place]:
@@ -83,19 +148,28 @@ def here() -> list[Place]:
     return _best(_frames(main)) if main is not None else []
 
 
-def stack() -> tuple[Frame, ...]:
-    """Return the user's frames that led to this call, outermost first, with their objects."""
+def stack() -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
+    """Return the user's frames that led to this call and the library's below them, each outermost first, with their objects."""
     frame: FrameType | None = sys._getframe(1)
     if threading.current_thread() is not threading.main_thread() and not any(rank(place.path) == 2 for place in _frames(frame)):
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    frames = []
+    own: list[Frame] = []
+    inside: list[Frame] = []
     while frame is not None:
-        code = frame.f_code
-        if rank(code.co_filename) == 2:
-            owner = id(frame.f_locals.get("self")) if "self" in code.co_varnames[:1] else 0
-            frames.append(Frame(code.co_filename, frame.f_lineno, code.co_name, owner))
+        path, kind = frame.f_code.co_filename, rank(frame.f_code.co_filename)
+        if kind == 2:
+            own.append(_with_owner(frame))
+        elif not own and (kind == 1 or _in_torch(path)):
+            inside.append(_with_owner(frame))
         frame = frame.f_back
-    return tuple(frames[::-1])
+    installed = [inner for inner in inside if rank(inner.path) == 1]
+    return tuple(own[::-1]), tuple((installed or inside)[::-1]) if own else ()
+
+
+def _with_owner(frame: FrameType) -> Frame:
+    code = frame.f_code
+    owner = id(frame.f_locals.get("self")) if "self" in code.co_varnames[:1] else 0
+    return Frame(code.co_filename, frame.f_lineno, _name(code), owner)
 
 
 def through(part: str) -> bool:
@@ -111,7 +185,7 @@ def through(part: str) -> bool:
 def _frames(frame: FrameType | None) -> list[Place]:
     frames = []
     while frame is not None:
-        frames.append(Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frames.append(Place(frame.f_code.co_filename, frame.f_lineno, _name(frame.f_code)))
         frame = frame.f_back
     return frames[::-1]
 

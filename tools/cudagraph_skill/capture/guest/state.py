@@ -452,11 +452,37 @@ def _random_states(own: list[torch.Generator]) -> list[Callable[[], None]]:
 
 def seed(number: int) -> None:
     """Seed Python's, numpy's and torch's default generators."""
+    _seed_host(number)
+    torch.manual_seed(number)
+
+
+def _seed_host(number: int) -> None:
     random.seed(number)
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):
         numpy.random.seed(number % (1 << 32))
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)
+
+
+@contextlib.contextmanager
+def drawing(number: int) -> Iterator[None]:
+    """Seed the generators of the host, and let the GPU's draws within come from another one with that seed.
+
+    The GPU's own is not seeded: before a capture that would make cuDNN set up the dropout state of recurrent layers anew
+    (`reset_rnn_state` in ATen/native/cudnn/RNN.cpp), which a capture does not allow. It moves on, as by draws of the program.
+    """
+    _seed_host(number)
+    if not torch.cuda.is_initialized():
+        yield
+        return
+    torch.rand(1, device="cuda")
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    own = generator.graphsafe_get_state()
+    generator.graphsafe_set_state(torch.Generator("cuda").manual_seed(number))
+    try:
+        yield
+    finally:
+        generator.graphsafe_set_state(own)
 
 
 def random_marks() -> dict[str, Any]:

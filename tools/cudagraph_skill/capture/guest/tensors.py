@@ -107,6 +107,28 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for _, leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
+def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Describe what one graph can be replayed for: dtype and shape of each tensor, and flags; other numbers count by type."""
+    given = [
+        _sort(leaf) if path == f"[{number}]" else f"{path} {_sort(leaf)}" for number, (path, leaf) in enumerate(leaves(args))
+    ]
+    return ", ".join(
+        [*given, *(f"{path[2:-2] if path.count('[') == 1 else path} {_sort(leaf)}" for path, leaf in leaves(kwargs))]
+    )
+
+
+def _sort(leaf: Any) -> str:
+    if isinstance(leaf, torch.Tensor):
+        return f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
+    return repr(leaf)[:40] if isinstance(leaf, (bool, str, type(None))) else type(leaf).__name__
+
+
+def given(value: Any) -> list[torch.Tensor]:
+    """Return the tensors in the arguments of a call, and the items that it draws from recorded iterators among them."""
+    drawn = [streams.items(leaf) for _, leaf in leaves(value) if type(leaf) is streams.Playback]
+    return tensors(value) + tensors(drawn)
+
+
 def numbers(value: Any) -> dict[str, Any]:
     """Return the Python numbers, flags and strings in a value, by path."""
     return {path: leaf for path, leaf in leaves(value) if isinstance(leaf, (int, float, complex, str))}

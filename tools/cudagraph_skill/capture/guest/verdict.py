@@ -6,13 +6,14 @@ import platform
 import re
 import sys
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, load, stack, state, tensors, why_failed, why_wrong
+from cudagraph_skill.capture.guest import checks, load, rounding, stack, state, tensors, why_failed, why_wrong
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
     try:
         return examine(source, report)
     except Exception as error:  # noqa: BLE001 - a defect of the check must not look like one of the user's code
+        traceback.print_exc()
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
@@ -92,22 +94,84 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     if observations.captured.error is not None:
         return _failed(source, observations, report)
     _later_steps(source, observations, report)
-    empty = observations.captured.nodes is not None and not observations.captured.nodes.kinds
-    wrong = bool(observations.wrong or observations.captured.stuck)
-    causes, notes = (_explained(source, observations, report)) if wrong else ([], [])
-    verdict, sentence = ("silent_wrong" if wrong else "safe"), _sentence(observations)
-    if not wrong and observations.spread > checks.SURE:
-        causes = _unrepeatable(source, observations, report)
-        verdict = "silent_wrong" if causes else "not_repeatable"
-        sentence = (
-            "captures, but freezes what changes from call to call in eager, which never repeats itself"
-            if causes
-            else "captures, but replays cannot be compared with eager: two eager runs from the same state and seed differ in "
-            f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them"
+    if observations.wrong or observations.captured.stuck:
+        return _differs(source, observations, report)
+    if observations.spread > checks.SURE:
+        return _cannot_be_compared(source, observations, report)
+    return _result(source.request, "safe", _sentence(observations), [], observations, _empty(observations))
+
+
+def _differs(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
+    """Return the result where replays differ from eager: wrong, unless the difference is rounding and nothing else explains it."""
+    causes, decided = _explained(source, observations, report)
+    small = None if decided else rounding.judged(source, observations, report)
+    if small is None:
+        notes = [*_unexplained(observations, causes), *_empty(observations)]
+        return _result(source.request, "silent_wrong", _sentence(observations), causes, observations, notes)
+    if observations.spread > checks.SURE:
+        return _cannot_be_compared(source, observations, report)
+    notes = [*_why_rounded(small, causes), *_empty(observations)]
+    return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
+
+
+def _unexplained(observations: checks.Observations, causes: list[Cause]) -> list[str]:
+    """Return a note on the numbers that change from call to call, where no line was seen to use them."""
+    if not observations.changing or why_wrong.beyond_rounding(causes):
+        return []
+    numbers = [f"{path} ({then!r}, then {now!r})"[:120] for path, (then, now) in list(observations.changing.items())[:4]]
+    return [
+        f"these change from call to call in eager: {', '.join(numbers)}; a kernel that is called past torch's dispatcher, such as a "
+        "fused optimizer, may take them as numbers"
+    ]
+
+
+def _rounded(observations: checks.Observations, small: rounding.Rounding) -> str:
+    moves = (
+        f", and eager itself moves by {small.moves:.2g} when its numbers move by one unit in the last place"
+        if small.moves is not None
+        else ""
+    )
+    return (
+        f"captures, and {len(observations.captured.calls)} replays equal eager within rounding: "
+        f"{small.wrong.path} differs by {small.wrong.worst:.2g}{moves}"
+    )
+
+
+def _why_rounded(small: rounding.Rounding, causes: list[Cause]) -> list[str]:
+    """Return what makes replays differ by rounding: a line that asks whether a stream captures, or an operation."""
+    asked = [
+        f"{place.path}:{place.line} in {place.function}" for place in (line.library or line.places[-1] for line in small.asks)
+    ]
+    notes = []
+    if asked and small.follows is not None and small.follows < small.wrong.worst:
+        notes.append(
+            f"takes another path while a stream captures, asked at {', '.join(asked[:3])}: an eager run on that path is within "
+            f"{small.follows:.2g} of the replays"
         )
-    if empty:
-        notes.append("the graph is empty: nothing of the call runs on the GPU's capturing stream")
-    return _result(source.request, verdict, sentence, causes, observations, notes)
+    seen = [cause for cause in causes if cause.place is not None]
+    if seen and not notes:
+        place = seen[0].library or seen[0].place
+        where = f"{place.path}:{place.line}" if place else ""
+        notes.append(f"{where} {seen[0].message}: the libraries choose another algorithm or order while a stream captures")
+    return notes
+
+
+def _cannot_be_compared(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
+    causes = _unrepeatable(source, observations, report)
+    sentence = (
+        "captures, but freezes what changes from call to call in eager, which never repeats itself"
+        if causes
+        else "captures, but replays cannot be compared with eager: two eager runs from the same state and seed differ in "
+        f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them"
+    )
+    verdict = "silent_wrong" if causes else "not_repeatable"
+    return _result(source.request, verdict, sentence, causes, observations, _empty(observations))
+
+
+def _empty(observations: checks.Observations) -> list[str]:
+    """Return a note if the graph is empty."""
+    empty = observations.captured.nodes is not None and not observations.captured.nodes.kinds
+    return ["the graph is empty: nothing of the call runs on the GPU's capturing stream"] if empty else []
 
 
 def _sentence(observations: checks.Observations) -> str:
@@ -132,33 +196,45 @@ def _failed(source: load.Source, observations: checks.Observations, report: Any)
     return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, observations, notes)
 
 
-def _explained(source: load.Source, observations: checks.Observations, report: Any) -> tuple[list[Cause], list[str]]:
-    """Return the causes of a wrong replay, and notes on what could not be found out."""
+def _explained(source: load.Source, observations: checks.Observations, report: Any) -> tuple[list[Cause], bool]:
+    """Return the causes of a difference, and whether one of them makes it wrong however small it is."""
     report.progress("looking for the first operation that differs")
     causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(observations.captured.stuck))[:1]]
     causes += _drawn(source)
     if observations.wrong is None:
-        return causes, []
+        return causes, True
     start = time.monotonic()
     try:
-        lines = why_wrong.explain(source, observations)
+        logs = why_wrong.recorded(source, observations)
+        lines = why_wrong.explain(logs, observations)
+        exact = (
+            []
+            if why_wrong.beyond_rounding(lines)
+            else why_wrong.beyond_rounding(why_wrong.explain(logs, observations, exact=True))
+        )
     except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
         report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
-        return causes, []
+        return causes, bool(causes)
+    lines = exact or lines
     where = (
         f"first at line {lines[0].place.line}"
         if lines and lines[0].place
         else "no operation differs: the state was replaced from Python"
     )
     report.step("diverge", "ok", where, time.monotonic() - start)
-    return causes + lines, []
+    if causes:
+        lines = [line._replace(first=False) for line in lines]
+    return causes + lines, bool(why_wrong.beyond_rounding(causes + lines))
 
 
 def _drawn(source: load.Source) -> list[Cause]:
     """Return the lines that draw from an iterator which lives longer than one call."""
     draws = source.last.draws if source.last is not None else []
     message = "advances an iterator during capture: every replay reuses the item drawn then"
-    return [Cause("wrong", "iterator-advance", frames[-1], message, via=tuple(stack.via(frames))) for frames in draws]
+    return [
+        Cause("wrong", "iterator-advance", frames[-1], message, via=tuple(stack.via(frames)), first=number == 0)
+        for number, frames in enumerate(draws)
+    ]
 
 
 def _unrepeatable(source: load.Source, observations: checks.Observations, report: Any) -> list[Cause]:
@@ -189,7 +265,7 @@ def _later_steps(source: load.Source, observations: checks.Observations, report:
     report.step("same inputs", "differs" if 0 in wrong else "ok", "replay on the inputs of the capture")
     later = [call for call in wrong if call]
     replays = f"{len(captured.calls) - 1} replays, freed memory overwritten before each"
-    report.step("new inputs", "differs" if later else "ok", replays + f"; not eager's: {later}" * bool(later))
+    report.step("new inputs", "differs" if later else "ok", replays + f"; not eager's to the bit: {later}" * bool(later))
     _again(source, observations, report)
     report.step("numbers", "differs" if captured.stuck else "ok", _numbers_shown(source, observations))
     _modes(source, report)
@@ -294,6 +370,7 @@ def _result(
     causes: list[Cause],
     observations: checks.Observations | None,
     notes: list[str],
+    small: rounding.Rounding | None = None,
 ) -> dict[str, Any]:
     result: dict[str, Any] = {
         "verdict": verdict,
@@ -310,15 +387,33 @@ def _result(
     if observations.captured.nodes is not None:
         result["graph"] = {"nodes": observations.captured.nodes.kinds, "host_copies": observations.captured.nodes.host_copies}
     result["rounds"] = {
+        **_rounds(observations),
+        "moves": (small.moves or 0.0) if small else 0.0,
+        "agreement": _agreement(observations, small),
+    }
+    return result
+
+
+def _rounds(observations: checks.Observations) -> dict[str, Any]:
+    wrong = observations.wrong
+    return {
         "replayed": len(observations.captured.calls),
-        "wrong": observations.wrong.calls if observations.wrong else [],
-        "worst": min(observations.wrong.worst, 1e9) if observations.wrong else 0.0,
-        "tolerance": observations.wrong.tolerance if observations.wrong else 0.0,
-        "path": observations.wrong.path if observations.wrong else "",
+        "wrong": wrong.calls if wrong else [],
+        "worst": min(wrong.worst, 1e9) if wrong else 0.0,
+        "tolerance": wrong.tolerance if wrong else 0.0,
+        "path": wrong.path if wrong else "",
         "changing": {path: [repr(number)[:40] for number in pair] for path, pair in list(observations.changing.items())[:8]},
         "moved": sorted(observations.moved),
     }
-    return result
+
+
+def _agreement(observations: checks.Observations, small: rounding.Rounding | None) -> str:
+    """Return whether replays equal eager: equal, rounding, wrong; "" if none was made."""
+    if not observations.captured.calls:
+        return ""
+    if small is not None:
+        return "rounding"
+    return "wrong" if observations.wrong or observations.captured.stuck else "equal"
 
 
 def _cause(cause: Cause) -> dict[str, Any]:
@@ -334,7 +429,15 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "said": cause.message,
         "via": list(cause.via),
         "first": cause.first,
+        "library": _library(cause.library),
     }
+
+
+def _library(place: stack.Place | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    name, version = stack.package(place.path)
+    return {"path": place.path, "line": place.line, "function": place.function, "package": name, "version": version}
 
 
 def _without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def first_cause(observations: Observations) -> Cause:
     if observations.captured.inner is not None and not frames:
         frames = stack.of_traceback(observations.captured.inner.__traceback__)
     place = frames[-1] if frames and observations.captured.inner is not None else None
-    return Cause("fails", "capture", place, "fails at capture", "", shown(error), tuple(stack.via(frames)), first=True)
+    library = stack.library_of_traceback(error.__traceback__) if place else None
+    via = tuple(stack.via(frames))
+    return Cause("fails", "capture", place, "fails at capture", "", shown(error), via, first=True, library=library)
 
 
 def explain(source: Source, observations: Observations, report: Any) -> tuple[list[Cause], list[str]]:
@@ -102,7 +104,12 @@ def _watched(source: Source, observations: Observations, cause: Cause) -> list[C
 def _at(failure: operations.Failure, cause: Cause, message: str) -> Cause:
     place = failure.places[-1] if failure.places else None
     return cause._replace(
-        place=place, op=failure.name, message=message, error=failure.error or cause.error, via=tuple(stack.via(failure.places))
+        place=place,
+        op=failure.name,
+        message=message,
+        error=failure.error or cause.error,
+        via=tuple(stack.via(failure.places)),
+        library=failure.library,
     )
 
 
@@ -115,7 +122,8 @@ def _threads() -> Iterator[list[operations.Failure]]:
     def record(args: Any) -> None:
         frames = stack.of_traceback(args.exc_traceback)
         if args.exc_value is not None:
-            failures.append(operations.Failure("", shown(args.exc_value), frames))
+            library = stack.library_of_traceback(args.exc_traceback)
+            failures.append(operations.Failure("", shown(args.exc_value), frames, library))
 
     threading.excepthook = record
     try:
@@ -138,7 +146,7 @@ def _probed(source: Source, observations: Observations) -> list[Cause]:
         checks.reset_generator()
     waited = [failure for failure in waits if failure.places]
     return [
-        Cause("fails", "capture", failure.places[-1] if failure.places else None, "fails at capture", failure.name, failure.error, tuple(stack.via(failure.places)))
+        Cause("fails", "capture", failure.places[-1] if failure.places else None, "fails at capture", failure.name, failure.error, tuple(stack.via(failure.places)), library=failure.library)
         for failure in (*prober.failures, *waited)
     ]  # fmt: skip
 
@@ -151,7 +159,7 @@ def _unique(causes: list[Cause]) -> list[Cause]:
         if key not in located:
             located[key] = cause
         elif not located[key].op:
-            located[key] = located[key]._replace(op=cause.op)
+            located[key] = located[key]._replace(op=cause.op, library=located[key].library or cause.library)
     return list(located.values())
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4}  # relative; below it two results of one operation count as equal
 _COARSE = 2e-2  # the tolerance of the dtypes with fewer bits
 _MAX_LINES = 12
+CAPTURED_PATH = "captured-path"
+# Seen beside a small difference, these need not be its cause: an effect, draws on other input, the host's own books
+_BY_ROUNDING = ("value", "rng-reset", "cpu-work", CAPTURED_PATH)
 _RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "multinomial", "geometric", "cauchy")
 _SEEDED = (
     "scaled_dot_product",
@@ -34,7 +37,7 @@ _SEEDED = (
 class Cause(NamedTuple):
     """A line that explains a failure or a wrong replay; `kind` is fails, wrong or note, `first` marks where it begins.
 
-    `message` continues a sentence whose subject is the line.
+    `message` continues a sentence whose subject is the line. `library` is the deepest line of a library that the line calls.
     """
 
     kind: str
@@ -45,6 +48,7 @@ class Cause(NamedTuple):
     error: str = ""
     via: tuple[str, ...] = ()
     first: bool = False
+    library: Place | None = None
 
 
 class Logs(NamedTuple):
@@ -55,13 +59,25 @@ class Logs(NamedTuple):
     inputs: list[set[int]]
 
 
-def explain(source: Source, observations: Observations) -> list[Cause]:
-    """Return the lines behind a wrong replay, the first divergent one first; [] if the recordings do not show it."""
+def recorded(source: Source, observations: Observations) -> Logs:
+    """Record eager calls up to the first that differs, and the captured call with the results of that replay."""
     assert observations.wrong is not None
     last = max(1, observations.wrong.calls[0])
     eager, inputs = _eager(source, observations.warm_ups, last)
-    logs = Logs(eager, _captured(source, observations.warm_ups, last), inputs)
-    return _one_per_line(_frozen(logs, last, observations))
+    return Logs(eager, _captured(source, observations.warm_ups, last), inputs)
+
+
+def explain(logs: Logs, observations: Observations, exact: bool = False) -> list[Cause]:
+    """Return the lines behind a wrong replay, the first divergent one first; [] if the recordings do not show it.
+
+    `exact`: two results of an operation are equal only if they are so to the bit.
+    """
+    return _one_per_line(_frozen(logs, observations, exact))
+
+
+def beyond_rounding(causes: list[Cause]) -> list[Cause]:
+    """Return the causes that make a difference wrong, however small it is."""
+    return [cause for cause in causes if cause.category not in _BY_ROUNDING]
 
 
 def unrepeatable(source: Source, observations: Observations) -> list[Cause]:
@@ -81,7 +97,7 @@ def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operatio
         checks.eager_call(subject, number, full=False)
     for number in range(warm_ups, warm_ups + last + 1):
         args = checks.arguments(subject, number)
-        inputs.append({operations.memory(tensor) for tensor in tensors.tensors(args)})
+        inputs.append({operations.memory(tensor) for tensor in tensors.given(args)})
         with operations.Recorder() as recorder:
             out = subject.call(*args[0], **args[1])
         torch.cuda.synchronize()
@@ -103,8 +119,6 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
     for number in range(warm_ups, warm_ups + last + 1):
         if number > warm_ups:
             tensors.refill(attempt.static, checks.arguments(subject, number))
-        else:
-            torch.cuda.set_rng_state(attempt.random)
         attempt.graph.replay()
     torch.cuda.synchronize()
     return _on_host(recorder.log)
@@ -115,15 +129,16 @@ def _on_host(log: list[Operation]) -> list[Operation]:
     return [operation._replace(results=tuple(sample.cpu() for sample in operation.results)) for operation in log]
 
 
-def _frozen(logs: Logs, last: int, observations: Observations) -> list[tuple[int, Cause]]:
-    """Return each line where the captured call differs from eager call `last`, with the number of its operation."""
-    then, now, graph = logs.eager[0], logs.eager[last], logs.graph
+def _frozen(logs: Logs, observations: Observations, exact: bool) -> list[tuple[int, Cause]]:
+    """Return each line where the captured call differs from the last eager one, with the number of its operation."""
+    then, now, graph = logs.eager[0], logs.eager[-1], logs.graph
     numbered: list[tuple[int, Cause]] = []
     for number, (eager, replayed) in enumerate(zip(now, graph, strict=False)):
-        if not _is_same_operation(eager, replayed):
-            return [*_causes(numbered), (number, _branch(eager, replayed, observations))]
         earlier = then[number] if number < len(then) and _is_same_operation(then[number], eager) else None
-        cause = _compared(eager, replayed, earlier, logs, last, observations)
+        if not _is_same_operation(eager, replayed):
+            parted = _while_capturing(eager, replayed) if earlier else _branch(eager, replayed, observations)
+            return [*_causes(numbered), (number, parted)]
+        cause = _compared(eager, replayed, earlier, logs, observations, exact)
         if cause is not None:
             numbered.append((number, cause))
     numbered += _longer(now, graph, observations)
@@ -167,10 +182,10 @@ def _lines(operation: Operation) -> list[tuple[str, int]]:
 
 
 def _compared(
-    eager: Operation, replayed: Operation, earlier: Operation | None, logs: Logs, last: int, observations: Observations
+    eager: Operation, replayed: Operation, earlier: Operation | None, logs: Logs, observations: Observations, exact: bool
 ) -> Cause | None:
     """Return how the replay of one operation differs from eager; None if it does not."""
-    equal = _has_equal_results(eager, replayed)
+    equal = _has_equal_results(eager, replayed, exact)
     if not replayed.captured and not replayed.host and replayed.results and not equal:
         place = deciding_line.first(replayed.stack, deciding_line.stream_block)
         message = "puts work on a stream that is not capturing: the graph does not have it"
@@ -182,26 +197,37 @@ def _compared(
         return _number(eager, pairs[0], observations)
     if equal:
         return None
-    return _rebound(eager, earlier, logs, last, observations) or _other_value(eager)
+    return _rebound(eager, earlier, logs, observations) or _other_value(eager, replayed)
 
 
-def _wrong(category: str, place: Place | None, message: str, operation: Operation) -> Cause:
-    """Return a cause that an operation showed; the frames that lead to it go with it."""
+def _wrong(category: str, place: Place | None, message: str, operation: Operation, library: Frame | None = None) -> Cause:
+    """Return a cause that an operation showed; the frames that lead to it go with it.
+
+    `library` is the library's frame to name, if it is not the one that called the operation.
+    """
     via = tuple(stack.via([frame.place for frame in operation.stack]))
-    return Cause("wrong", category, place, message, operation.name, via=via)
+    return Cause(
+        "wrong", category, place, message, operation.name, via=via, library=library.place if library else operation.library
+    )
 
 
-def _other_value(eager: Operation) -> Cause:
+def _other_value(eager: Operation, replayed: Operation) -> Cause:
     """Describe a result that differs although numbers and inputs do not."""
-    if any(word in eager.name for word in (*_RANDOM, "dropout")):
+    if any(word in eager.name for word in (*_RANDOM, "dropout")) and not _drops_alike(eager, replayed):
         message = f"draws other numbers than eager ({_short(eager)}): its generator was set within the call, or the draw was made before"
         return _wrong("rng-reset", eager.place, message, eager)
     return _wrong("value", eager.place, f"is the first operation whose result is not eager's ({_short(eager)})", eager)
 
 
-def _has_equal_results(first: Operation, second: Operation) -> bool:
+def _drops_alike(eager: Operation, replayed: Operation) -> bool:
+    """Return whether two dropouts have the same mask, their second result: then it is their input that differs."""
+    masks = [operation.results[1:2] for operation in (eager, replayed)]
+    return "dropout" in eager.name and all(masks) and torch.equal(masks[0][0], masks[1][0])
+
+
+def _has_equal_results(first: Operation, second: Operation, exact: bool = False) -> bool:
     return not any(
-        tensors.difference(tensors.to_host(a), tensors.to_host(b)) > _TOLERANCES.get(a.dtype, _COARSE)
+        tensors.difference(tensors.to_host(a), tensors.to_host(b)) > (0.0 if exact else _TOLERANCES.get(a.dtype, _COARSE))
         for a, b in zip(first.results, second.results, strict=False)
     )
 
@@ -247,17 +273,18 @@ def _number(eager: Operation, pair: tuple[Any, Any], observations: Observations)
         f"makes a number{source} part of the graph: {_short(eager)} gets {then} in every replay, eager passes {now} by now"
     )
     place = frame.place if frame else eager.place
-    return _wrong(_drawn(frame, observations) or "python-number", place, message, eager)
+    inner = deciding_line.first(eager.inside, lambda frame: deciding_line.reading(frame, names))
+    return _wrong(_drawn(frame, observations) or "python-number", place, message, eager, inner)
 
 
-def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, last: int, observations: Observations) -> Cause | None:
+def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, observations: Observations) -> Cause | None:
     """Describe an input from outside the call that is a different tensor than at capture; None if there is none."""
     if earlier is None:
         return None
     for (now, begins, made), (then, began, made_then) in zip(eager.inputs, earlier.inputs, strict=False):
-        if not (made == made_then == -1 and begins != began) or now in logs.inputs[last] or then in logs.inputs[0]:
+        if not (made == made_then == -1 and begins != began) or now in logs.inputs[-1] or then in logs.inputs[0]:
             continue
-        maker = _maker(now, logs.eager[last - 1]) if last else None
+        maker = _maker(now, logs.eager[-2]) if len(logs.eager) > 1 else None
         if maker is None or maker.place is None:
             return _choice(eager, earlier, observations)
         bound = deciding_line.first(maker.stack, deciding_line.binding)
@@ -310,7 +337,15 @@ def _branch(eager: Operation, captured: Operation, observations: Observations) -
     at = f" of line {captured.place.line}" if captured.place else ""
     message = f"decides what runs: every replay runs {_short(captured)}{at}, eager by now runs {_short(eager)}"
     place = decides.place if decides else (eager.place or captured.place)
-    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, eager)
+    inner = _decision(eager.inside, captured.inside, observations)
+    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, eager, inner)
+
+
+def _while_capturing(eager: Operation, captured: Operation) -> Cause:
+    """Describe where a call that is captured goes another way than the same call in eager."""
+    message = f"takes another path while a stream captures: the graph has {_short(captured)}, eager runs {_short(eager)}"
+    frame = _parting(eager.inside, captured.inside)
+    return _wrong(CAPTURED_PATH, captured.place or eager.place, message, captured, frame)
 
 
 def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, observations: Observations) -> Cause:
@@ -321,7 +356,8 @@ def _extra(extra: Operation, before: list[Operation], eager_has_more: bool, obse
     differs = "eager by now does more than was captured" if eager_has_more else "the graph repeats what eager did only then"
     place = decides.place if decides else extra.place
     message = f"decides what runs: {differs} ({_short(extra)})"
-    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, extra)
+    inner = _decision(extra.inside, before[0].inside if before else (), observations)
+    return _wrong(_drawn(decides, observations) or "frozen-branch", place, message, extra, inner)
 
 
 def _decision(first: tuple[Frame, ...], second: tuple[Frame, ...], observations: Observations) -> Frame | None:

@@ -1,0 +1,149 @@
+"""Measure how far a program's own results move when its numbers move by rounding, and what it does on the path of a capture.
+
+A replay may differ from eager by rounding alone: a library takes another path while a stream captures, cuBLAS picks another
+algorithm, and an optimizer enlarges the difference. How much of that is harmless only the program itself can tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from cudagraph_skill.capture.guest import checks, operations, state, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cudagraph_skill.capture.guest.checks import Call, Observations, Wrong
+    from cudagraph_skill.capture.guest.load import Source
+    from cudagraph_skill.capture.guest.operations import Failure
+    from cudagraph_skill.capture.guest.tensors import HostCopy
+
+_COPIES = 2  # that are moved, each another way
+_ALLOWED = 5  # times eager's own move before a replay counts as wrong
+
+
+class Moves(NamedTuple):
+    """How far eager moves by rounding: for each call the largest distance so far of each value, by path."""
+
+    calls: list[dict[str, float]]
+
+    def at(self, number: int, path: str) -> float:
+        """Return the distance of one value in call `number`."""
+        return self.calls[min(number, len(self.calls) - 1)].get(path, 0.0) if self.calls else 0.0
+
+
+def measured(source: Source, eager: list[Call]) -> Moves:
+    """Compare eager calls with those of copies whose floating-point numbers are moved by one unit in the last place.
+
+    Parameters, buffers and other state of the GPU are moved before the first call, inputs before each.
+    """
+    worst: list[dict[str, float]] = [{} for _ in eager]
+    for sample in range(_COPIES):
+        moved: dict[str, float] = {}
+        for number, call in enumerate(_moved_calls(source, len(eager), sample)):
+            for path, far in tensors.differences(eager[number].left(), call.left()).items():
+                moved[path] = max(moved.get(path, 0.0), far)
+            worst[number] = {path: max(worst[number].get(path, 0.0), far) for path, far in {**worst[number], **moved}.items()}
+    return Moves(worst)
+
+
+def _moved_calls(source: Source, count: int, sample: int) -> Iterable[Call]:
+    subject = source.fresh()
+    for number in range(count):
+        given = checks.arguments(subject, number)
+        if number == 0:
+            move(state.tensors(subject.roots).values(), sample)
+        move(tensors.tensors(given), sample)
+        yield checks.eager_call(subject, number, full=False, given=given)
+
+
+def move(values: Iterable[torch.Tensor], sample: int) -> None:
+    """Multiply each element by 1 plus or minus the dtype's epsilon. Whole numbers are kept: masks, counts, steps.
+
+    The signs are those of `sample`: drawn from a generator of their own, so that no other one moves.
+    """
+    moved = set()
+    for tensor in values:
+        plain = tensor.detach()
+        if plain.is_complex():
+            plain = torch.view_as_real(plain.resolve_conj())
+        if not _is_moved(plain) or (plain.data_ptr(), plain.shape) in moved:
+            continue
+        moved.add((plain.data_ptr(), plain.shape))
+        generator = torch.Generator(plain.device).manual_seed(len(moved) + (sample << 20))
+        up = torch.randint(0, 2, plain.shape, generator=generator, device=plain.device, dtype=torch.int8)
+        with torch.no_grad(), contextlib.suppress(RuntimeError):  # of inference mode
+            plain.mul_(1 + (2 * up - 1).to(plain.dtype) * torch.finfo(plain.dtype).eps)
+
+
+def _is_moved(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.dtype in tensors.TOLERANCES
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not hasattr(tensor, "to_local")
+        and 0 not in tensor.stride()
+        and not torch.equal(tensor, tensor.round())
+    )
+
+
+class Rounding(NamedTuple):
+    """A difference that is no larger than rounding makes it: `moves` is how far eager itself moves in the same value.
+
+    `moves` is None where the dtype alone allows the difference. `asks` are the lines that ask whether the stream captures;
+    `follows` is how far replays are from an eager run in which they are told so, infinite if that run raised, None if no line
+    asks.
+    """
+
+    wrong: Wrong
+    moves: float | None = None
+    asks: Sequence[Failure] = ()
+    follows: float | None = None
+
+
+def judged(source: Source, observations: Observations, report: Any) -> Rounding | None:
+    """Return the difference between replays and eager if it is no larger than rounding makes it, else None."""
+    wrong = observations.wrong
+    if wrong is None or math.isinf(wrong.worst):
+        return None
+    if _beyond(observations, Moves([])) is None:
+        return Rounding(wrong)
+    report.progress("measuring how far eager itself moves by rounding")
+    start = time.monotonic()
+    try:
+        moves = measured(source, observations.eager)
+    except checks.EagerError:  # the program checks its own numbers
+        return None
+    beyond = _beyond(observations, moves)
+    own = moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
+    message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {own:.2g} when its numbers move in the last place"
+    report.step("rounding", "differs" if beyond else "ok", message, time.monotonic() - start)
+    return None if beyond else Rounding(wrong, own, *_asked(source, observations))
+
+
+def _beyond(observations: Observations, moves: Moves) -> Wrong | None:
+    later, spread = observations.warm_ups, checks.own_spread(observations.spreads)
+
+    def limit(number: int, path: str, value: HostCopy) -> float:
+        return max(tensors.tolerance(value), spread(number, path, value), _ALLOWED * moves.at(later + number, path))
+
+    return checks.compare(observations.eager[later:], observations.captured.calls, limit)
+
+
+def _asked(source: Source, observations: Observations) -> tuple[list[Failure], float | None]:
+    """Return the lines that ask whether the stream captures, and how far replays are from eager with the answer yes."""
+    subject, calls = source.fresh(), []
+    with operations.asked(answer=True) as lines, contextlib.suppress(checks.EagerError):
+        calls = [checks.eager_call(subject, number, full=False) for number in range(len(observations.eager))]
+    unique = list({line.library or line.places[-1]: line for line in lines}.values())
+    if not unique:
+        return [], None
+    if not calls:
+        return unique, math.inf
+    follows = checks.noise(calls[observations.warm_ups :], observations.captured.calls)
+    return unique, max((far for path, far in follows.items() if path in observations.eager[-1].left()), default=0.0)

@@ -1,0 +1,27 @@
+"""Join the results of one target that is called with several signatures: a graph serves one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WORST = ("lacking", "misuse", "error_in_eager", "capture_error", "silent_wrong", "not_repeatable", "safe")
+_SHOWN, _LISTED = 120, 6  # characters of a signature; signatures in a note
+
+
+def joined(results: dict[str, dict[str, Any]], passed: dict[str, int]) -> dict[str, Any]:
+    """Return the worst result, with the verdict of each signature; `passed` is how often the program had each so far."""
+    worst = min(results.values(), key=lambda result: _WORST.index(result["verdict"]))
+    if len(passed) == 1:
+        return worst
+    verdicts: list[dict[str, Any]] = [
+        {"signature": name, "calls": calls, "verdict": results[name]["verdict"] if name in results else "not checked"}
+        for name, calls in passed.items()
+    ]
+    listed = "; ".join(f"({_short(row['signature'])}) in {row['calls']} calls: {row['verdict']}" for row in verdicts[:_LISTED])
+    listed += f"; and {len(verdicts) - _LISTED} more" * (len(verdicts) > _LISTED)
+    said = f"{worst['said']}. It is called with {len(passed)} signatures, and each needs a graph of its own, or buckets"
+    return {**worst, "said": said, "notes": [f"signatures: {listed}", *worst["notes"]], "signatures": verdicts}
+
+
+def _short(signature: str) -> str:
+    return signature if len(signature) <= _SHOWN else f"{signature[: _SHOWN - 1]}…"
