@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _AT_ONCE = 12
 
@@ -80,6 +81,18 @@ def _show(run: dict[str, Any]) -> None:
     wrong = [f"{row['name']}: {row['wrong']}" for row in run["results"] if row["wrong"]]
     right = len(run["results"]) - len(wrong)
     print("\n".join([*wrong, f"{right} of {len(run['results'])} right"]), file=sys.stderr)
+
+
+def write_rows(run: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
+    """Print what a run is, then each row as it comes, a line of JSON each: a run that is cut off leaves what it has done."""
+    for line in itertools.chain([run], rows):
+        print(json.dumps(line), flush=True)
+
+
+def read_rows(file: str, name: str = "results") -> dict[str, Any]:
+    """Return a run that `write_rows` printed, with its rows under `name`."""
+    run, *rows = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    return {**run, name: rows}
 
 
 def lacks(needs: str) -> str:
