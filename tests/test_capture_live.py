@@ -316,14 +316,14 @@ def test_calls_are_taken_by_signature(tmp_path: Path, take: Callable[..., Taken]
     shapes = [tuple(args[0].shape) for args, _ in taken]
     assert shapes.count((1, 4)) >= 5
     assert shapes.count((256, 4)) >= 5
-    assert set(taken.signatures) == {"float32[1, 4]", "float32[256, 4]"}
+    assert set(taken.signatures) == {"float32[1, 4] on cpu", "float32[256, 4] on cpu"}
 
 
 def test_calls_that_all_have_signatures_of_their_own_are_not_waited_for(tmp_path: Path, take: Callable[..., Taken]) -> None:
     source = "import torch\n\n\ndef act(x, train=False):\n    return x\n\n\nfor n in range(1000):\n    act(torch.zeros(n), train=n > 5)\nraise SystemExit(7)\n"
     taken = take("act", written(tmp_path / "main.py", source))
     assert len(taken) == 20
-    assert "float32[7], train True" in taken.signatures
+    assert "float32[7] on cpu, train True" in taken.signatures
 
 
 def test_the_worst_verdict_of_several_signatures_counts_and_each_is_told() -> None:
@@ -335,6 +335,19 @@ def test_the_worst_verdict_of_several_signatures_counts_and_each_is_told() -> No
     assert [row["verdict"] for row in joined["signatures"]] == ["safe", "capture_error", "not checked"]
     assert "a graph of its own" in joined["said"]
     assert joined["notes"][1] == "a note"
+
+
+def test_a_target_that_is_called_once_names_what_it_calls_again_and_again(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "import time\n\n\ndef load():\n    return 1\n\n\nclass Trainer:\n    def step(self):\n        time.sleep(0.01)\n\n    def fit(self):\n        for _ in range(8):\n            load()\n            self.step()\n\n\nTrainer().fit()\n"
+    said = take("Trainer.fit", written(tmp_path / "main.py", source)).said
+    name = "Trainer.step" if sys.version_info >= (3, 11) else "step"
+    assert f"was called 1 time: it calls `{name}` 8 times, " in said
+    assert said.endswith(f"`--target {name}`")
+
+
+def test_a_target_that_calls_nothing_often_is_told_of_skip(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = "def fit():\n    return 1\n\n\nfit()\n"
+    assert take("fit", written(tmp_path / "main.py", source)).said.endswith("use a smaller `--skip`")
 
 
 # How it ends

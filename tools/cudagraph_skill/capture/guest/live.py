@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
@@ -12,6 +13,8 @@ import os
 import sys
 import types
 from typing import TYPE_CHECKING, Any
+
+from cudagraph_skill.capture.guest import callees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,6 +211,7 @@ class Watch:
         self._opaque: list[Any] = []  # objects among the arguments that are state
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
         self._count = 0
+        self._callees = callees.Watched()  # of the first call
         self._inside = False
         self.done = False
         self._function: Callable[..., Any] | None = None
@@ -242,7 +246,8 @@ class Watch:
         signature = tensors.signature(given, kwargs)
         self._passed[signature] = self._passed.get(signature, 0) + 1
         if self._count <= self._skip:
-            return self._within(function, args, kwargs)
+            with self._callees.watching() if self._count == 1 else contextlib.nullcontext():
+                return self._within(function, args, kwargs)
         calls = self._calls.setdefault(signature, [])
         roots = _roots(function, self._owner, self._opaque)
         given, kwargs_given = self._streams.recorded((given, kwargs))
@@ -278,7 +283,8 @@ class Watch:
             self._check()
             return
         calls = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
-        hint = "use a smaller `--skip`" if self._count else "name what the program calls"
+        often = callees.described(self._callees, _code(self._function)) if self._count else ""
+        hint = often or ("use a smaller `--skip`" if self._count else "name what the program calls")
         self._report.result(
             _without_causes("misuse", f"the program ended, and {self._request['target']} {calls}: {hint}", self._request)
         )

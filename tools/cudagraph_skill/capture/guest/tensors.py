@@ -108,7 +108,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Describe what one graph can be replayed for: dtype and shape of each tensor, and flags; other numbers count by type."""
+    """Describe what one graph can be replayed for: dtype, shape and device of each tensor, and flags; other numbers by type."""
     given = [
         _sort(leaf) if path == f"[{number}]" else f"{path} {_sort(leaf)}" for number, (path, leaf) in enumerate(leaves(args))
     ]
@@ -119,7 +119,8 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 def _sort(leaf: Any) -> str:
     if isinstance(leaf, torch.Tensor):
-        return f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
+        elsewhere = f" on {leaf.device}" * (leaf.device != torch.device("cuda", 0))
+        return f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}{elsewhere}"
     return repr(leaf)[:40] if isinstance(leaf, (bool, str, type(None))) else type(leaf).__name__
 
 
