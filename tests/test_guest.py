@@ -33,7 +33,10 @@ class Trials:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.guest = Guest(sys.executable, str(folder), {"CUDAGRAPH_SKILL_NO_GPU_NEEDED": "1", "PYTHONPATH": str(folder)})
+        self.packages = folder / "site-packages"
+        self.packages.mkdir()
+        path = os.pathsep.join(map(str, (folder, self.packages)))
+        self.guest = Guest(sys.executable, str(folder), {"CUDAGRAPH_SKILL_NO_GPU_NEEDED": "1", "PYTHONPATH": path})
         self.number = 0
 
     def ask(self, run: str, prepare: str = "pass", deadline: float = 20, **options: Any) -> Ended:
@@ -145,6 +148,32 @@ def test_a_trivial_trial_takes_little_more_than_two_forks(trials: Trials) -> Non
         trials.ask("report.result({})")
         took.append(time.monotonic() - started)
     print(f"a trivial trial takes {min(took) * 1000:.0f} ms, at most {max(took) * 1000:.0f} ms")
+
+
+def test_an_installed_package_is_imported_once_and_a_module_of_the_user_each_time(trials: Trials) -> None:
+    for name, text in (
+        ("heavy", "import os\nfrom heavy import part\nPID = os.getpid()\n"),
+        ("heavy/part", "print('imported')\n"),
+    ):
+        path = trials.packages / (f"{name}/__init__.py" if name == "heavy" else f"{name}.py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (trials.folder / "own.py").write_text("import os\nPID = os.getpid()\n")
+    prepare = "import heavy, own\nreturn [heavy.PID == os.getpid(), own.PID == os.getpid()]"
+    first, second = (trials.ask("report.result({'anew': prepared})", prepare) for _ in range(2))
+    assert [first.result, second.result] == [{"anew": [True, True]}, {"anew": [False, True]}]
+    assert [step["said"] for step in first.steps] == ["2 modules of heavy"]
+    assert (second.steps, second.output) == ([], "")
+
+
+def test_a_package_that_starts_a_thread_is_not_kept(trials: Trials) -> None:
+    (trials.packages / "busy.py").write_text(
+        "import os, threading, time\nPID = os.getpid()\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+    )
+    prepare = "import busy\nreturn busy.PID == os.getpid()"
+    answers = [trials.ask("report.result({'anew': prepared})", prepare) for _ in range(2)]
+    assert [answer.result for answer in answers] == [{"anew": True}] * 2
+    assert "started threads" in answers[1].steps[-1]["said"]
 
 
 def test_modules_of_the_user_keep_their_names_and_no_folder_of_ours_is_on_the_path(trials: Trials) -> None:

@@ -1,7 +1,8 @@
 """Serve requests: import torch once, fork for each request, check in a second fork; or run the user's own program.
 
 The first process (a fork server) never initialises CUDA and never runs user code, so every request starts from the same clean
-state without waiting for `import torch`. The first fork imports the user's module, the second runs the check.
+state without waiting for `import torch` and for the packages that a request before it imported. The first fork imports the
+user's module, the second runs the check.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.capture.guest import warmth
 from cudagraph_skill.capture.guest.processes import (
     Commands,
     Notes,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OLDEST_TORCH = (2, 4)
+_NAMED = 3  # packages that the step of the import names
 
 
 class _Context(NamedTuple):
@@ -70,7 +73,11 @@ def serve(commands_fd: int, reports_fd: int) -> int:
         if not child:
             os.close(commands.fd)
             _run_request(context)
-        _finish(child, context, commands)
+        noted = _finish(child, context, commands)
+        if noted.get("installed"):
+            warmth.warm(noted["installed"])
+            if _unsafe_to_fork():
+                return 0  # the host starts another
     return 0
 
 
@@ -95,8 +102,8 @@ def _context(message: dict[str, Any], reports: Reports) -> _Context:
     return _Context(message, reports, Notes(), time.monotonic() + message["deadline"])
 
 
-def _finish(child: int, context: _Context, commands: Commands) -> None:
-    """Wait for the child within its bounds, leave nothing of it, and report how it ended."""
+def _finish(child: int, context: _Context, commands: Commands) -> dict[str, Any]:
+    """Wait for the child within its bounds, leave nothing of it, and report how it ended; return its notes."""
     try:
         why, detail = watch(child, context.message, context.end, commands)
     finally:
@@ -108,6 +115,7 @@ def _finish(child: int, context: _Context, commands: Commands) -> None:
     context.notes.close()
     with contextlib.suppress(OSError):  # the host ended: the next look for a request ends this process too
         context.reports.send({"event": "ended", "id": context.message["id"], **how, "stack": stack, "left_behind": left})
+    return noted
 
 
 def _how(noted: dict[str, Any], status: int) -> dict[str, str]:
@@ -134,16 +142,24 @@ def _check(context: _Context) -> None:
     owner = os.getpid()
     request = context.message["request"]
     runner = importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.verdict"))
+    before, start = list(sys.modules), time.monotonic()
     prepared = runner.prepare(request)
+    took = time.monotonic() - start
     if os.getpid() != owner:  # the user's module forked when it was imported, and this is the fork
         os._exit(0)
     disarm()
+    imported = warmth.installed(before)
+    if imported:
+        packages = list(dict.fromkeys(name.partition(".")[0] for name in imported))
+        more = ", …" if len(packages) > _NAMED else ""
+        context.reports.step("import", "ok", f"{len(imported)} modules of {', '.join(packages[:_NAMED])}{more}", took)
     unsafe = _unsafe_to_fork()
     if unsafe:
         arm(context.notes, context.end)
         context.reports.step("fork", "skipped", unsafe)
         runner.run(request, prepared, context.reports)
         return
+    context.notes.add(installed=imported)
     _check_in_fork(context, lambda: runner.run(request, prepared, context.reports))
 
 
