@@ -270,6 +270,22 @@ def test_an_operation_knows_the_deepest_line_of_the_library_that_called_it(tmp_p
     assert stack.package(place.path)[0] == "models"
 
 
+def test_the_deepest_line_may_be_one_of_torch_that_does_something_itself() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    weight.grad = torch.ones(2)
+    log = recorded(torch.optim.SGD([weight], lr=0.1, foreach=False).step)
+    places = [each.library for each in log]
+    assert "sgd.py" in {Path(place.path).name for place in places if place is not None}
+    assert stack.package(places[0].path if places[0] else "") == ("torch", torch.__version__)
+
+
+def test_lines_that_a_compiler_wrote_are_nobody_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
+    for written_by in ("torchinductor_me/ab/cab.py", ".triton/cache/x/k.py", "own/ab/cab.py"):
+        assert stack._rank(str(tmp_path / written_by)) == 0
+    assert stack._rank(str(tmp_path / "train.py")) == 2
+
+
 def test_what_follows_from_its_inputs_is_no_divergence(tmp_path: Path) -> None:
     user = imported(tmp_path / "train.py", HEAD + "def fn(x):\n    return (x * 2).exp()\n")
     assert frozen(user.fn, [torch.ones(2)] * 3, on_gpu) == []

@@ -60,12 +60,19 @@ def _rank(path: str) -> int:
     real = os.path.realpath(path)
     parts = real.split(os.sep)
     torch = getattr(sys.modules.get("torch"), "__file__", None) or "/nowhere/"  # it may be built in a folder of the user's
-    if real.startswith((_GUEST + os.sep, os.path.dirname(os.path.realpath(torch)) + os.sep)):
+    if real.startswith((_GUEST + os.sep, os.path.dirname(os.path.realpath(torch)) + os.sep)) or _is_generated(real):
         return 0
     if any(folder in parts for folder in _LIBRARY):
         return 1
     standard = {os.path.realpath(sysconfig.get_path(folder)) for folder in ("stdlib", "platstdlib")}
     return 0 if any(real.startswith(folder + os.sep) for folder in standard) else 2
+
+
+def _is_generated(path: str) -> bool:
+    """Return whether Inductor or Triton wrote a file: its lines are nobody's."""
+    caches = [os.environ.get(name, "") for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
+    known = any(path.startswith(os.path.realpath(cache) + os.sep) for cache in caches if cache)
+    return known or any(part.startswith("torchinductor_") for part in path.split(os.sep)) or f"{os.sep}.triton{os.sep}" in path
 
 
 def ours(path: str) -> bool:
