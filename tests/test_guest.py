@@ -150,30 +150,60 @@ def test_a_trivial_trial_takes_little_more_than_two_forks(trials: Trials) -> Non
     print(f"a trivial trial takes {min(took) * 1000:.0f} ms, at most {max(took) * 1000:.0f} ms")
 
 
-def test_an_installed_package_is_imported_once_and_a_module_of_the_user_each_time(trials: Trials) -> None:
-    for name, text in (
-        ("heavy", "import os\nfrom heavy import part\nPID = os.getpid()\n"),
-        ("heavy/part", "print('imported')\n"),
-    ):
-        path = trials.packages / (f"{name}/__init__.py" if name == "heavy" else f"{name}.py")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (trials.folder / "own.py").write_text("import os\nPID = os.getpid()\n")
-    prepare = "import heavy, own\nreturn [heavy.PID == os.getpid(), own.PID == os.getpid()]"
-    first, second = (trials.ask("report.result({'anew': prepared})", prepare) for _ in range(2))
-    assert [first.result, second.result] == [{"anew": [True, True]}, {"anew": [False, True]}]
+PREPARE = "import heavy, own\nreturn [heavy.PID == os.getpid(), own.PID == os.getpid()]"
+
+
+@pytest.fixture
+def packaged(tmp_path: Path) -> Iterator[Trials]:
+    """Start a guest with a module of the user's and a package whose text the test writes."""
+    if find_spec("torch") is None:
+        pytest.skip("the first process of the guest imports torch; CI has it, see conftest.py")
+    made = Trials(tmp_path)
+    write(tmp_path / "trial.py", "report.result({'anew': prepared})", PREPARE)
+    (tmp_path / "own.py").write_text("import os\nPID = os.getpid()\n")
+    (made.packages / "heavy").mkdir()
+    yield made
+    made.guest.close()
+
+
+def test_an_installed_package_is_imported_once_and_a_module_of_the_user_each_time(packaged: Trials) -> None:
+    (packaged.packages / "heavy" / "__init__.py").write_text("import os\nfrom heavy import part\nPID = os.getpid()\n")
+    (packaged.packages / "heavy" / "part.py").write_text("print('imported')\n")
+    first, second, third = (packaged.guest.ask({"runner": "trial"}, 20) for _ in range(3))
+    assert [answer.result for answer in (first, second, third)] == [{"anew": [True, True]}, *[{"anew": [False, True]}] * 2]
     assert [step["said"] for step in first.steps] == ["2 modules of heavy"]
-    assert (second.steps, second.output) == ([], "")
+    assert (second.steps, second.output, third.steps) == ([], "", [])
+    server = packaged.pid
+    packaged.guest.close()
+    assert until_gone([server], 5) == []
 
 
-def test_a_package_that_starts_a_thread_is_not_kept(trials: Trials) -> None:
-    (trials.packages / "busy.py").write_text(
-        "import os, threading, time\nPID = os.getpid()\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
-    )
-    prepare = "import busy\nreturn busy.PID == os.getpid()"
-    answers = [trials.ask("report.result({'anew': prepared})", prepare) for _ in range(2)]
-    assert [answer.result for answer in answers] == [{"anew": True}] * 2
-    assert "started threads" in answers[1].steps[-1]["said"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os, threading, time\nPID = os.getpid()\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n",
+        "import os, sys\nPID = os.getpid()\nos.environ.get('OMP_NUM_THREADS') == '1' and sys.exit(3)\n",
+    ],
+    ids=["thread", "exit"],
+)
+def test_a_package_that_may_not_be_kept_is_imported_each_time(packaged: Trials, text: str) -> None:
+    (packaged.packages / "heavy" / "__init__.py").write_text(text)
+    answers = [packaged.guest.ask({"runner": "trial"}, 20) for _ in range(3)]
+    assert [answer.result for answer in answers] == [{"anew": [True, True]}] * 3
+
+
+@pytest.mark.parametrize("text", ["os.environ['SET'] = '1'", "sys.modules['hidden'] = None"], ids=["variable", "hidden module"])
+def test_what_the_user_s_module_sets_before_an_import_counts_each_time(packaged: Trials, text: str) -> None:
+    (packaged.packages / "heavy" / "__init__.py").write_text("import os\nPID = os.getpid()\n")
+    write(packaged.folder / "trial.py", "report.result({'anew': prepared})", f"{text}\n{PREPARE}")
+    answers = [packaged.guest.ask({"runner": "trial"}, 20) for _ in range(3)]
+    assert [answer.result for answer in answers] == [{"anew": [True, True]}] * 3
+
+
+def test_a_package_that_sets_a_variable_itself_is_kept(packaged: Trials) -> None:
+    (packaged.packages / "heavy" / "__init__.py").write_text("import os\nPID = os.getpid()\nos.environ['SET'] = '1'\n")
+    answers = [packaged.guest.ask({"runner": "trial"}, 20) for _ in range(2)]
+    assert [answer.result for answer in answers] == [{"anew": [True, True]}, {"anew": [False, True]}]
 
 
 def test_modules_of_the_user_keep_their_names_and_no_folder_of_ours_is_on_the_path(trials: Trials) -> None:

@@ -42,6 +42,10 @@ class Commands:
         self._buffer = b""
         self._requests: list[dict[str, Any]] = []
 
+    def inherited(self) -> None:
+        """Take the process that forked this one for the host."""
+        self._host = os.getppid()
+
     def gone(self) -> bool:
         """Return whether the host ended. Its parent id is checked too, in case a fork of the host still holds the pipe."""
         self._look(0)
@@ -274,8 +278,9 @@ def descendants(pid: int) -> set[int]:
 
 
 def threads() -> int:
-    """Count the threads of this process, including those of C libraries."""
-    return len(list(Path("/proc/self/task").iterdir()))
+    """Count the threads of this process, including those of C libraries; not those that their library starts anew in a fork."""
+    names = [_read(f"/proc/self/task/{task.name}/comm").strip() for task in Path("/proc/self/task").iterdir()]
+    return len(names) - names.count("jemalloc_bg_thd")
 
 
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OLDEST_TORCH = (2, 4)
+_MAY_NOT_FORK = 75  # exit code of a server that imported what starts threads or opens the GPU
 _NAMED = 3  # packages that the step of the import names
 
 
@@ -67,6 +68,13 @@ def serve(commands_fd: int, reports_fd: int) -> int:
     if event["event"] == "unfit":
         return 0
     gc.freeze()  # what torch holds lives as long as we do: each collection in a fork, and each capture makes one, may skip it
+    _answer(commands, reports)
+    return 0
+
+
+def _answer(commands: Commands, reports: Reports) -> None:
+    """Answer one request after another until the host ends, or until a fork that has more packages imported does so instead."""
+    refused: set[str] = set()
     while message := commands.request():
         context = _context(message, reports)
         child = fork()
@@ -74,11 +82,26 @@ def serve(commands_fd: int, reports_fd: int) -> int:
             os.close(commands.fd)
             _run_request(context)
         noted = _finish(child, context, commands)
-        if noted.get("installed"):
-            warmth.warm(noted["installed"])
-            if _unsafe_to_fork():
-                return 0  # the host starts another
-    return 0
+        imported = [name for name in noted.get("installed", ()) if name not in refused]
+        if imported and _handed_over(imported, noted["changes"], commands, reports):
+            return
+        refused |= set(imported)
+
+
+def _handed_over(names: list[str], changes: dict[str, Any], commands: Commands, reports: Reports) -> bool:
+    """Fork a server that imports modules first; return True at its end, False if it may not be forked with them imported."""
+    child = fork()
+    if not child:
+        become_reaper()
+        reports.own()
+        commands.inherited()
+        if warmth.warm(names, changes) and not (_has_opened_gpu() or _has_threads()):
+            _answer(commands, reports)
+            os._exit(0)
+        os._exit(_MAY_NOT_FORK)
+    _, status = os.waitpid(child, 0)
+    sweep()
+    return not (os.WIFEXITED(status) and os.WEXITSTATUS(status) == _MAY_NOT_FORK)
 
 
 def run_program(commands_fd: int, reports_fd: int) -> int:
@@ -142,24 +165,25 @@ def _check(context: _Context) -> None:
     owner = os.getpid()
     request = context.message["request"]
     runner = importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.verdict"))
-    before, start = list(sys.modules), time.monotonic()
+    imports, start = warmth.Imports(), time.monotonic()
     prepared = runner.prepare(request)
     took = time.monotonic() - start
     if os.getpid() != owner:  # the user's module forked when it was imported, and this is the fork
         os._exit(0)
     disarm()
-    imported = warmth.installed(before)
+    imported = imports.installed()
     if imported:
         packages = list(dict.fromkeys(name.partition(".")[0] for name in imported))
         more = ", …" if len(packages) > _NAMED else ""
         context.reports.step("import", "ok", f"{len(imported)} modules of {', '.join(packages[:_NAMED])}{more}", took)
-    unsafe = _unsafe_to_fork()
+    opened = _has_opened_gpu()
+    context.notes.add(installed=[] if opened else imported, changes=imports.changes())
+    unsafe = opened or _has_threads()
     if unsafe:
         arm(context.notes, context.end)
         context.reports.step("fork", "skipped", unsafe)
         runner.run(request, prepared, context.reports)
         return
-    context.notes.add(installed=imported)
     _check_in_fork(context, lambda: runner.run(request, prepared, context.reports))
 
 
@@ -219,12 +243,8 @@ def _show_lines_at_once() -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
-def _unsafe_to_fork() -> str:
-    """Return why this process must not fork the check, as half a sentence; "" if it may.
-
-    CUDA does not work in a fork of a process that has initialised it, and a fork has none of its parent's threads: it would
-    wait for those of OpenMP without end.
-    """
+def _has_opened_gpu() -> str:
+    """Return why this process must not fork the check, as half a sentence: CUDA does not work in a fork after that; "" if it may."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         return "importing the module initialised CUDA, so the check runs in the process that imported it"
@@ -232,6 +252,11 @@ def _unsafe_to_fork() -> str:
         with contextlib.suppress(OSError):
             if str(link.readlink()).startswith("/dev/nvidia-uvm"):
                 return "importing the module opened the GPU, so the check runs in the process that imported it"
+    return ""
+
+
+def _has_threads() -> str:
+    """Return why this process must not fork the check: a fork has none of its threads, and would wait for OpenMP's without end."""
     for _ in range(20):  # a thread that was joined may take a moment to vanish
         if threads() == 1:
             return ""
