@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 EVIDENCE = HERE / "evidence" / "library.json"
-_WAYS, _WARM = ("eager", "again", "moved", "graph"), 3
+_WAYS, WARM = ("eager", "again", "moved", "graph"), 3
 _CORES = os.cpu_count() or 8
 _AT_ONCE, _TOOLS_AT_ONCE, _SECONDS, _PATIENCE_SECONDS = _CORES * 3 // 4, _CORES // 2, 100, 150
 _NOISE, _FULL, _HALF, _TIMES_REPEAT, _TIMES_MOVED = 1e-2, 1e-4, 2e-2, 5, 10
@@ -100,7 +100,7 @@ def truth(chosen: list[Path]) -> Iterator[dict[str, Any]]:
             path = ended.job["path"]
             seen[path][ended.job["way"]] = _seen(ended)
             if len(seen[path]) == len(_WAYS):
-                yield _judged(path, seen.pop(path))
+                yield {"id": path.stem, "digest": digest(path), **judged(seen.pop(path))}
 
 
 def _observing(job: dict[str, Any], _: Path) -> list[str]:
@@ -119,17 +119,17 @@ def _seen(ended: on_gpu.Ended) -> dict[str, Any]:
     return {"results": [], "held": {}, "error": error}
 
 
-def _judged(path: Path, seen: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    row = {"id": path.stem, "digest": digest(path)}
+def judged(seen: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the label of a case, and what it rests on."""
     failed = next((seen[way]["error"] for way in _WAYS[:3] if seen[way]["error"]), None)
     if failed:
-        return {**row, "label": "error_in_eager", **failed}
+        return {"label": "error_in_eager", **failed}
     repeat, moved = (distances(seen["eager"], seen[way]) for way in ("again", "moved"))
     spread = {"repeat": _largest(repeat), "moved": _largest(moved)}
     failed = seen["graph"]["error"]
     if failed:
         label = "replay_error" if failed["stage"] == "replay" else "capture_error"
-        return {**row, "label": label, **failed, **spread}
+        return {"label": label, **failed, **spread}
     counted = [name for name in repeat if name.startswith("result") or moved[name] <= _CHAOS]
     graph = {name: value for name, value in distances(seen["eager"], seen["graph"]).items() if name in counted}
     noisy = [name for name in counted if repeat[name] > _NOISE]
@@ -139,7 +139,6 @@ def _judged(path: Path, seen: dict[str, dict[str, Any]]) -> dict[str, Any]:
     wrong = [name for name in counted if graph[name] > limits[name]]
     nearest = sorted(counted, key=lambda name: graph[name] / limits[name], reverse=True)[:3]
     return {
-        **row,
         "label": "noisy" if noisy else "silent_wrong" if wrong else "chaotic" if chaotic else "safe",
         **spread,
         "noisy": noisy[:3],
@@ -153,7 +152,7 @@ def _judged(path: Path, seen: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def distances(eager: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
     """Return for each path the largest distance of the calls after the warm-up, or that of what is held at the end."""
     found: dict[str, float] = {}
-    for ours, theirs in [*zip(eager["results"], other["results"], strict=True)][_WARM:]:
+    for ours, theirs in [*zip(eager["results"], other["results"], strict=True)][WARM:]:
         for name, tensor in ours.items():
             found[f"result{name}"] = max(found.get(f"result{name}", 0.0), _distance(tensor, theirs.get(name)))
     held = {f"held{name}": _distance(tensor, other["held"].get(name)) for name, tensor in eager["held"].items()}
