@@ -396,7 +396,7 @@ def test_detached_daemons_are_found_and_killed(trials: Trials) -> None:
             if not os.fork():
                 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                     signal.signal(number, signal.SIG_IGN)
-                print("daemon", os.getpid(), flush=True)
+                os.write(1, f"daemon {os.getpid()}\\n".encode())  # at once: three write into one pipe
                 os.closerange(0, 4096)
                 time.sleep(99)
             os._exit(0)
