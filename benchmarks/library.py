@@ -217,15 +217,15 @@ def _examined(path: Path) -> dict[str, Any]:
 # The figures ----------------------------------------------------------------------------------------------------------
 
 
-def keep(files: list[str]) -> None:
+def keep(files: list[str], evidence: Path = EVIDENCE) -> None:
     """Add runs to the evidence: each case keeps its newest truth and its newest verdict, with the machine of each."""
-    runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
+    runs = json.loads(evidence.read_text(encoding="utf-8")) if evidence.exists() else []
     runs += [on_gpu.read_rows(file, "rows") for file in files]
     taken: set[tuple[str, str]] = set()
     for part in reversed(runs):
         part["rows"] = [row for row in part["rows"] if (part["what"], row["id"]) not in taken]
         taken |= {(part["what"], row["id"]) for row in part["rows"]}
-    EVIDENCE.write_text(json.dumps([part for part in runs if part["rows"]], indent=1) + "\n", encoding="utf-8")
+    evidence.write_text(json.dumps([part for part in runs if part["rows"]], indent=1) + "\n", encoding="utf-8")
 
 
 def rows_of(evidence: list[dict[str, Any]], what: str) -> dict[str, dict[str, Any]]:
@@ -246,12 +246,12 @@ def figures(evidence: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "cases": len(pairs),
         **{label: len(answers) for label, answers in by_label.items()},
-        "decided": _share(answer["verdict"] in _DECIDED for _, answer in known),
-        "decided verdicts right": _share(answer["verdict"] == row["label"] for row, answer in decided),
-        "false alarms": _share(answer["verdict"] in {"silent_wrong", "capture_error"} for answer in by_label["safe"]),
-        "missed": _share(answer["verdict"] == "safe" for answer in unsafe),
-        "noisy called so": _share(answer["verdict"] == "not_repeatable" for answer in by_label["noisy"]),
-        "failing line first": _share(_first(answer) == row["line"] for row, answer in fails),
+        "decided": share(answer["verdict"] in _DECIDED for _, answer in known),
+        "decided verdicts right": share(answer["verdict"] == row["label"] for row, answer in decided),
+        "false alarms": share(answer["verdict"] in {"silent_wrong", "capture_error"} for answer in by_label["safe"]),
+        "missed": share(answer["verdict"] == "safe" for answer in unsafe),
+        "noisy called so": share(answer["verdict"] == "not_repeatable" for answer in by_label["noisy"]),
+        "failing line first": share(_first(answer) == row["line"] for row, answer in fails),
     }
 
 
@@ -259,7 +259,8 @@ def _first(row: dict[str, Any]) -> int:
     return next((int(line[0]) for line in row["lines"]), 0)
 
 
-def _share(given: Iterable[bool]) -> float | None:
+def share(given: Iterable[bool]) -> float | None:
+    """Return the percentage of what is true; None of nothing."""
     answers = list(given)
     return round(100 * sum(answers) / len(answers), 1) if answers else None
 

@@ -52,6 +52,7 @@ _WAYS = ("eager", "again", "moved", "graph")
 _AT_ONCE, _SECONDS, _PATIENCE_SECONDS = max(2, (os.cpu_count() or 8) * 2 // 3), 120, 180
 _LARGEST, _EQUAL = 6 << 20, 1e-4
 _AS_VERDICT = {"few": "misuse"}  # what a verdict must be where the truth has another word
+_UNSAFE = ("silent_wrong", "capture_error")
 _DECIDED = ("safe", "silent_wrong", "capture_error", "few")
 
 
@@ -243,17 +244,6 @@ def _examined(case: dict[str, Any], number: int, folder: Path) -> dict[str, Any]
 # The figures ----------------------------------------------------------------------------------------------------------
 
 
-def keep(files: list[str]) -> None:
-    """Add runs to the evidence: each case keeps its newest truth and its newest verdict, with the machine of each."""
-    runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
-    runs += [on_gpu.read_rows(file, "rows") for file in files]
-    taken: set[tuple[str, str]] = set()
-    for part in reversed(runs):
-        part["rows"] = [row for row in part["rows"] if (part["what"], row["id"]) not in taken]
-        taken |= {(part["what"], row["id"]) for row in part["rows"]}
-    EVIDENCE.write_text(json.dumps([part for part in runs if part["rows"]], indent=1) + "\n", encoding="utf-8")
-
-
 def rows_of(evidence: list[dict[str, Any]], what: str) -> dict[str, dict[str, Any]]:
     """Return the rows of `truth` or `run` by case, without those of cases that are no more."""
     known = expected()
@@ -274,12 +264,14 @@ def figures(evidence: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "cases": len(verdicts),
         "with a truth": len(known),
-        "as expected": _share(row["verdict"] in read[name]["expect"] for name, row in verdicts.items()),
-        "as in truth": _share(row["verdict"] == _AS_VERDICT.get(label, label) for label, row in known),
-        "false alarms": _share(row["verdict"] in {"silent_wrong", "capture_error"} for label, row in known if label == "safe"),
-        "missed": _share(row["verdict"] == "safe" for label, row in known if label in {"silent_wrong", "capture_error"}),
-        "failing line first": _share(_first(row) == line for line, row in fails),
-        "expected line named": _share(line in [each[0] for each in row["lines"]] for line, row in named),
+        "as expected": library.share(row["verdict"] in read[name]["expect"] for name, row in verdicts.items()),
+        "as in truth": library.share(row["verdict"] == _AS_VERDICT.get(label, label) for label, row in known),
+        "false alarms": library.share(
+            row["verdict"] in {"silent_wrong", "capture_error"} for label, row in known if label == "safe"
+        ),
+        "missed": library.share(row["verdict"] == "safe" for label, row in known if label in _UNSAFE),
+        "failing line first": library.share(_first(row) == line for line, row in fails),
+        "expected line named": library.share(line in [each[0] for each in row["lines"]] for line, row in named),
         "seconds, mean": round(sum(row["seconds"] for row in verdicts.values()) / max(len(verdicts), 1), 1),
     }
 
@@ -290,11 +282,6 @@ def _failing(row: dict[str, Any] | None) -> bool:
 
 def _first(row: dict[str, Any]) -> str:
     return next((str(line[0]) for line in row["lines"]), "")
-
-
-def _share(given: Iterable[bool]) -> float | None:
-    answers = list(given)
-    return round(100 * sum(answers) / len(answers), 1) if answers else None
 
 
 def misses(evidence: list[dict[str, Any]]) -> list[str]:
@@ -336,7 +323,7 @@ def main() -> int:
             on_gpu.write_rows(_about(what, names, chosen), (truth if what == "truth" else run)(chosen))
             return 0
         case ["keep", _, *_]:
-            keep(sys.argv[2:])
+            library.keep(sys.argv[2:], EVIDENCE)
             return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--misses", action="store_true")

@@ -101,7 +101,7 @@ def test_an_infinite_difference_is_never_rounding() -> None:
 
 
 def test_lines_that_ask_whether_a_stream_captures_get_the_answer_and_are_listed() -> None:
-    with operations.asked(answer=True) as lines:
+    with operations.told_it_captures() as lines:
         answer = torch.cuda.is_current_stream_capturing()
     assert answer
     assert [line.places[-1].function for line in lines] == [

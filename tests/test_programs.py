@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import library
 import programs
 import programs_data
 import pytest
@@ -116,12 +117,11 @@ def test_figures_count_verdicts_against_truth_and_expectation() -> None:
     assert wrong[:2] == [list(programs.expected())[place] for place in (1, 2)]
 
 
-def test_keep_replaces_rows_of_the_same_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "EVIDENCE", tmp_path / "programs.json")
+def test_keep_replaces_rows_of_the_same_case(tmp_path: Path) -> None:
     for verdict in ("safe", "misuse"):
         file = tmp_path / f"{verdict}.jsonl"
         rows = [{"what": "run", "date": "now"}, {"id": "a", "verdict": verdict}]
         file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        programs.keep([str(file)])
+        library.keep([str(file)], tmp_path / "programs.json")
     kept = json.loads((tmp_path / "programs.json").read_text(encoding="utf-8"))
     assert [row["verdict"] for part in kept for row in part["rows"]] == ["misuse"]

@@ -409,7 +409,7 @@ def _without_result(request: Request, steps: list[Step], ended: dict[str, Any]) 
     if how == "memory":
         sentence = f"it needed more than {request.memory / (1 << 30):.3g} GB of host memory; raise `--memory` if that is right"
         return {"verdict": "lacking", "said": sentence}
-    if request.program and how == "exit" and detail == "0":
+    if request.program and not steps and how == "exit" and detail == "0":
         sentence = "the program's process ended before the check (exit code 0): by os._exit, or another program took its place"
         return {"verdict": "misuse", "said": f"{sentence}; name a target that is called earlier, or use a smaller `--skip`"}
     ends = {

@@ -177,7 +177,7 @@ def reset_generator() -> None:
 
 
 def _poll_freed_pinned_memory() -> None:
-    """Let the pinned allocator meet the events of blocks that were freed in a capture: up to torch 2.11 each raises once."""
+    """Let the pinned allocator meet the events of blocks that were freed in a capture: in torch 2.11 such an event raises once."""
     for _ in range(_FREED_BLOCKS):
         try:
             torch.empty(1).pin_memory()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SAMPLE = 1024  # elements of an operation's result that are compared
 _MAX_TENSORS = 48  # of one operation that are recorded
 _MAX_TRIED = 20_000  # operations that are captured one by one
-_captures = torch.cuda.is_current_stream_capturing  # not what `asked` puts in its place
+_captures = torch.cuda.is_current_stream_capturing  # not what `told_it_captures` puts in its place
 _ASKS = re.compile("captur|tracing|compiling")  # in the names of helpers that only ask
 _SMALL = 16  # elements up to which a CPU tensor is recorded like a number
 
@@ -319,15 +319,15 @@ def joins() -> Iterator[set[tuple[int, int]]]:
 
 
 @contextlib.contextmanager
-def asked(answer: bool | None = None) -> Iterator[list[Failure]]:
-    """Collect the lines that ask whether the current stream captures; they get `answer`, or the truth if that is None."""
+def told_it_captures() -> Iterator[list[Failure]]:
+    """Answer yes to each line that asks whether the current stream captures; collect these lines."""
     lines: list[Failure] = []
 
     @functools.wraps(_captures)
     def is_current_stream_capturing() -> bool:
         if stack.rank(sys._getframe(1).f_code.co_filename) > 0:  # torch asks, too
             lines.append(Failure("is_current_stream_capturing", "", stack.here(), stack.library(without=_ASKS)))
-        return _captures() if answer is None else answer
+        return True
 
     owners = [owner for owner in (torch.cuda, torch.cuda.graphs) if owner.is_current_stream_capturing is _captures]
     for owner in owners:

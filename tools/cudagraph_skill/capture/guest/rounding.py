@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, operations, state, tensors
+from cudagraph_skill.capture.guest import checks, operations, state, tensors, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -117,7 +117,9 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
     start = time.monotonic()
     try:
         moves = measured(source, observations.eager)
-    except checks.EagerError:  # the program checks its own numbers
+    except (checks.EagerError, RuntimeError) as error:  # the program checks its own numbers, or memory is short
+        why = why_failed.shown(getattr(error, "error", error))
+        report.step("rounding", "skipped", f"eager with moved numbers raised {why}: not measured", time.monotonic() - start)
         return None
     beyond = _beyond(observations, moves)
     own = moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
@@ -138,7 +140,7 @@ def _beyond(observations: Observations, moves: Moves) -> Wrong | None:
 def _asked(source: Source, observations: Observations) -> tuple[list[Failure], float | None]:
     """Return the lines that ask whether the stream captures, and how far replays are from eager with the answer yes."""
     subject, calls = source.fresh(), []
-    with operations.asked(answer=True) as lines, contextlib.suppress(checks.EagerError):
+    with operations.told_it_captures() as lines, contextlib.suppress(checks.EagerError):
         calls = [checks.eager_call(subject, number, full=False) for number in range(len(observations.eager))]
     unique = list({line.library or line.places[-1]: line for line in lines}.values())
     if not unique:

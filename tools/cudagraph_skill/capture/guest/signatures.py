@@ -19,7 +19,10 @@ def joined(results: dict[str, dict[str, Any]], passed: dict[str, int]) -> dict[s
     ]
     listed = "; ".join(f"({_short(row['signature'])}) in {row['calls']} calls: {row['verdict']}" for row in verdicts[:_LISTED])
     listed += f"; and {len(verdicts) - _LISTED} more" * (len(verdicts) > _LISTED)
-    said = f"{worst['said']}. It is called with {len(passed)} signatures, and each needs a graph of its own, or buckets"
+    said = (
+        f"{worst['said']}. It is called with {len(passed)} signatures, of which {len(results)} were checked, and each needs a graph of "
+        "its own, or buckets"
+    )
     return {**worst, "said": said, "notes": [f"signatures: {listed}", *worst["notes"]], "signatures": verdicts}
 
 

@@ -9,7 +9,6 @@ import re
 import sys
 import sysconfig
 import threading
-from importlib import metadata
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -141,6 +140,8 @@ def package(path: str) -> tuple[str, str]:
 
 
 def _release(name: str) -> str:
+    from importlib import metadata
+
     with contextlib.suppress(Exception):  # no metadata, or broken
         return metadata.version(name)
     return ""

@@ -19,6 +19,8 @@ from cudagraph_skill.capture.guest.why_wrong import Cause
 if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.nodes import Nodes
 
+_OWN_FRAMES = 4  # of the check, that are named where it fails itself
+
 
 def prepare(request: dict[str, Any]) -> Any:
     """Import the user's module; `run` reports what goes wrong in that."""
@@ -45,11 +47,8 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
     try:
         return examine(source, report)
     except Exception as error:  # noqa: BLE001 - a defect of the check must not look like one of the user's code
-        traceback.print_exc()
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
+        frames = traceback.extract_tb(error.__traceback__)[-_OWN_FRAMES:]
+        where = " at " + " > ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames)
         return _without_causes(
             "lacking", f"this check itself failed with {why_failed.shown(error)}{where}: please report it", source.request
         )
@@ -152,7 +151,7 @@ def _why_rounded(small: rounding.Rounding, causes: list[Cause]) -> list[str]:
     if seen and not notes:
         place = seen[0].library or seen[0].place
         where = f"{place.path}:{place.line}" if place else ""
-        notes.append(f"{where} {seen[0].message}: the libraries choose another algorithm or order while a stream captures")
+        notes.append(f"{where} {seen[0].message}")
     return notes
 
 
