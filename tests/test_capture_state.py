@@ -512,3 +512,16 @@ def test_tensors_and_arrays_that_are_plain_attributes_of_a_module_are_reached() 
     if find_spec("numpy"):
         module.prior = pytest.importorskip("numpy").ones(3)
     assert {".table", ".scale", ".weight"} <= set(state.tensors([("", module)]))
+
+
+def test_memory_that_was_given_back_is_no_state_and_comes_back_when_it_had_some() -> None:
+    there, gone = torch.arange(4.0), torch.arange(4.0)
+    view = gone[1:]
+    gone.untyped_storage().resize_(0)  # as FSDP does between two uses of a gathered parameter
+    roots: list[tuple[str, Any]] = [("net", {"there": there, "gone": gone, "view": view})]
+    assert list(state.tensors(roots)) == ["net['there']"]
+    snapshot = state.Snapshot(roots, 1 << 20)
+    there.untyped_storage().resize_(0)
+    snapshot.restore()
+    assert there.tolist() == [0, 1, 2, 3]
+    assert gone.untyped_storage().size() == 0

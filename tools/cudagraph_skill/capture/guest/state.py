@@ -219,8 +219,18 @@ def tensors(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
 
 
 def _filled(value: Any) -> bool:
-    """Return whether a value is a tensor that has a shape; those of lazy modules have none before the first call."""
-    return isinstance(value, torch.Tensor) and not is_lazy(value)
+    """Return whether a value is a tensor with a shape, which those of lazy modules get in the first call, and with memory."""
+    return isinstance(value, torch.Tensor) and not is_lazy(value) and not _freed(value)
+
+
+def _freed(tensor: torch.Tensor) -> bool:
+    """Return whether the memory of a tensor was given back, as that of FSDP's gathered parameters is between their uses."""
+    if tensor.layout is not torch.strided or tensor.numel() == 0 or hasattr(tensor, "to_local"):
+        return False
+    try:
+        return bool(tensor.untyped_storage().size() == 0)
+    except (RuntimeError, NotImplementedError):  # it has no storage of its own
+        return False
 
 
 def trained(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
@@ -355,7 +365,7 @@ class Snapshot:
             self._back.append(functools.partial(setattr, value.bit_generator, "state", value.bit_generator.state))
 
     def _save_tensor(self, tensor: torch.Tensor, most_bytes: int) -> None:
-        if is_lazy(tensor):
+        if is_lazy(tensor) or _freed(tensor):
             return
         size = tensor.numel() * tensor.element_size()
         self.bytes += size
@@ -385,6 +395,8 @@ def _restore_tensor(
         if tensor.layout is not torch.strided and not tensor.is_nested:
             tensor.data = copy.to(alias.device, copy=True)  # sparse: an operation in place replaces the parts
         else:
+            if _freed(alias):
+                alias.untyped_storage().resize_(alias.element_size() * (alias.storage_offset() + copy.numel()))
             if _memory(tensor) != _memory(alias):
                 tensor.data = alias
             _fill(alias, copy)  # `.data` has a version counter of its own, that of the tensor does not move
