@@ -18,6 +18,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture.guest import live, signatures
+from cudagraph_skill.capture.guest.agreement import Alone
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ __all__ = ["same_interpreter"]
 pytestmark = pytest.mark.usefixtures("same_interpreter")
 
 
-class Report:
+class Report(Alone):
     """What the host would hear."""
 
     def __init__(self) -> None:

@@ -11,9 +11,10 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture.guest import checks, operations, rounding, tensors
+from cudagraph_skill.capture.guest.agreement import Alone
 
 
-class _Silent:
+class _Silent(Alone):
     def progress(self, doing: str) -> None:
         """Report nothing."""
 

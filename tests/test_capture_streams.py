@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture.guest import live, streams, tensors
+from cudagraph_skill.capture.guest.agreement import Alone
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ main()
 """
 
 
-class Silent:
+class Silent(Alone):
     """Nobody listens."""
 
     def progress(self, said: str) -> None:

@@ -50,7 +50,10 @@ class Call(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """The replays of one capture; if the capture failed, `error` is what surfaced and `inner` what the user's code raised."""
+    """The replays of one capture; if the capture failed, `error` is what surfaced and `inner` what the user's code raised.
+
+    `failed`: it failed on this rank or another one, and no rank replayed.
+    """
 
     calls: list[Call]
     error: BaseException | None
@@ -59,6 +62,7 @@ class Captured(NamedTuple):
     nodes: nodes.Nodes | None
     graph: torch.cuda.CUDAGraph | None
     static: Any
+    failed: bool = False
 
 
 class Wrong(NamedTuple):
@@ -225,6 +229,13 @@ class Attempt(NamedTuple):
     inner: BaseException | None
 
 
+def _error_mode() -> str:
+    """Return the mode of a capture: the strict one, but where a watchdog of NCCL may ask for events meanwhile."""
+    distributed = torch.distributed
+    several = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+    return "thread_local" if several else "global"
+
+
 def capture(subject: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Attempt:
     """Capture one call with the arguments that it would have."""
     static = tensors.static(arguments(subject, number))
@@ -233,7 +244,7 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
     torch.cuda.synchronize()
     with same_stream():
         try:
-            with torch.cuda.graph(graph), within():
+            with torch.cuda.graph(graph, capture_error_mode=_error_mode()), within():
                 try:
                     out = subject.call(*static[0], **static[1])
                 except BaseException as error:
@@ -248,8 +259,8 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
     return Attempt(graph, static, out, None, None)
 
 
-def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, step: Callable[..., None]) -> Captured:
-    """Warm up, capture, replay on the same and on new inputs."""
+def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, report: Any, step: Callable[..., None]) -> Captured:
+    """Warm up, capture, replay on the same and on new inputs; report what is done by `step`."""
     start = time.monotonic()
     try:
         lines = _synced(subject, warm_ups)
@@ -260,8 +271,8 @@ def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, step: Calla
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         attempt = capture(subject, warm_ups)
-    if attempt.error is not None:
-        return Captured([], attempt.error, attempt.inner, [], None, None, attempt.static)
+    if report.any("whether the capture failed", attempt.error is not None):
+        return Captured([], attempt.error, attempt.inner, [], None, None, attempt.static, failed=True)
     counted = nodes.listed(attempt.graph)
     nodes.ready(attempt.graph)
     empty = any("graph is empty" in str(warning.message) for warning in warned) or (counted is not None and not counted.kinds)
@@ -407,21 +418,23 @@ def run(source: Source, report: Any) -> Observations:
     del first, second
     gc.collect()
     report.progress("capturing")
-    captured = capture_and_replay(source.fresh(), warm_ups, rounds, report.step)
+    captured = capture_and_replay(source.fresh(), warm_ups, rounds, report, report.step)
     eager = [*eager[:warm_ups], *_lasting(eager, warm_ups)]
     after = eager[warm_ups:]
     moved = set().union(*(call.moved for call in eager))
     changing = _changing(eager)
-    if captured.error is not None:
+    if captured.failed:
         return Observations(captured, None, eager, spread, warm_ups, moved, changing)
     wrong = compare(after, captured.calls, own_spread(spread))
-    if wrong is not None and (wrong.worst < SURE or max(spread.values(), default=0.0) > 0.0):
+    noisy = max(spread.values(), default=0.0) > 0.0
+    if report.any("doubts about eager", wrong is not None and (wrong.worst < SURE or noisy)):
         report.progress("comparing with a third eager copy")
         spread = _control(source, eager, warm_ups, rounds, spread)
         wrong = compare(after, captured.calls, own_spread(spread))
-    if wrong is not None and wrong.worst < _DOUBT and max(spread.values(), default=0.0) > 0.0:
+    noisy = max(spread.values(), default=0.0) > 0.0
+    if report.any("doubts about the capture", wrong is not None and wrong.worst < _DOUBT and noisy):
         report.progress("comparing with a second captured copy")
-        again = capture_and_replay(source.fresh(), warm_ups, rounds, lambda *_: None)
+        again = capture_and_replay(source.fresh(), warm_ups, rounds, report, lambda *_: None)
         spread = _wider(spread, noise(captured.calls, again.calls))
         wrong = compare(after, captured.calls, own_spread(spread))
     return Observations(captured, wrong, eager, spread, warm_ups, moved, changing)
@@ -468,11 +481,12 @@ def _eager(
         began = time.monotonic()
         calls.append(_first_call(first) if number == 0 else eager_call(first, number))
         took = time.monotonic() - began
+    took = report.most("the time of a call", took)
     rounds = _REPLAYS if took < _LONG else _FEW_REPLAYS
     while len(calls) < warm_ups + 1 + rounds:
         calls.append(eager_call(first, len(calls)))
-        if len(calls) == warm_ups + 1 + rounds and rounds == _REPLAYS and took < _LONG / 3 and _python_changes(calls):
-            rounds = _MANY_REPLAYS
+        if len(calls) == warm_ups + 1 + rounds and rounds == _REPLAYS and took < _LONG / 3:
+            rounds = _MANY_REPLAYS if report.any("what Python changes", _python_changes(calls)) else rounds
     if not source.builds_anew:
         second = source.fresh()
     spread = noise(calls, [eager_call(second, number, full=False) for number in range(warm_ups + 1)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -15,6 +16,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture.guest import callees
+from cudagraph_skill.capture.guest.agreement import Apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,9 +41,18 @@ def run(request: dict[str, Any], report: Any) -> None:
     sys.meta_path.insert(0, _Finder(target, watch))
     report.progress(f"running {' '.join(request['arguments'][:2])} until {request['target']} is called")
     try:
+        _watched(request, report, target, watch)
+    except Apart as error:
+        report.result(_without_causes(error.verdict, str(error), request))
+
+
+def _watched(request: dict[str, Any], report: Any, target: Target, watch: Watch) -> None:
+    try:
         _run_main(list(request["arguments"]), target, watch)
     except _Stop:
         return
+    except Apart:
+        raise
     except Missing as error:
         report.result(_without_causes("misuse", str(error), request))
         return
@@ -211,6 +222,7 @@ class Watch:
         self._opaque: list[Any] = []  # objects among the arguments that are state
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
         self._count = 0
+        self._grouped = False  # whether the first call found a process group
         self._callees = callees.Watched()  # of the first call
         self._inside = False
         self.done = False
@@ -240,10 +252,11 @@ class Watch:
         self._count += 1
         self._streams = self._streams or streams.Streams(tensors.copied)
         self._function = function
+        self._grouped = self._grouped or _has_group()
         given = args[1:] if self._owner is not None else args
         self._opaque = tensors.state_among((given, kwargs), self._earlier)
         self._streams.seen(leaf for _, leaf in tensors.leaves((given, kwargs)))
-        signature = tensors.signature(given, kwargs)
+        signature = self._report.same(f"call {self._count} of the target", tensors.signature(given, kwargs))
         self._passed[signature] = self._passed.get(signature, 0) + 1
         if self._count <= self._skip:
             with self._callees.watching() if self._count == 1 else contextlib.nullcontext():
@@ -256,7 +269,7 @@ class Watch:
             result = self._within(function, args[: len(args) - len(given)] + given, kwargs_given)
             self._left = state.scalars(roots)
             return result
-        if self._streams.drawn or len(calls) == 1:
+        if self._report.any("whether a call drew from an iterator", self._streams.drawn) or len(calls) == 1:
             del calls[-1]  # it was not made, and drew nothing
         self._check()
         if not self._request.get("go_on"):
@@ -279,6 +292,11 @@ class Watch:
 
             self._report.result(verdict.raised(load.Raised("the program", error), self._request))
             return
+        if self._grouped and not _has_group():
+            said = f"the program closed its process group after {self._count} calls of {self._request['target']}, and the check calls it again: "
+            hint = "let it make more calls, or use a smaller `--skip`"
+            self._report.result(_without_causes("misuse", said + hint, self._request))
+            return
         if self._calls:
             self._check()
             return
@@ -295,10 +313,16 @@ class Watch:
         self.done = True
         assert self._function is not None
         self._inside = True
+        self._report.agree(f"the check, after {self._count} calls of the target", None)
         try:
             recorded = [(name, calls) for name, calls in self._calls.items() if calls]
             often = sorted(recorded, key=lambda item: -self._passed[item[0]])
-            results = {name: self._checked(calls) for name, calls in often[:_MOST_SIGNATURES]}
+            results: dict[str, dict[str, Any]] = {}
+            for name, calls in often[:_MOST_SIGNATURES]:
+                results[name] = self._checked(calls)
+                if not results[name].get("agreed") and self._report.several:
+                    break  # the other ranks do not come to the next signature with this one
+            gc.collect()  # graphs that hold collectives go before the program closes its process group
             self._report.result(signatures.joined(results, self._passed))
         finally:
             self._inside = False
@@ -312,12 +336,30 @@ class Watch:
         subject = _subject(self._function, self._owner, calls, self._opaque)
         subject.draws = self._streams.draws()
         source.reuse(subject, "the program's own objects")
-        return verdict.checked(source, self._report)
+        with _device(calls[-1], subject.roots):
+            return verdict.checked(source, self._report)
+
+
+def _device(call: _Call, roots: list[tuple[str, Any]]) -> contextlib.AbstractContextManager[object]:
+    """Make the GPU of the call's tensors the current one: a rank may name its own without setting it."""
+    import torch
+
+    from cudagraph_skill.capture.guest import state, tensors
+
+    reached = (*tensors.tensors((call.args, call.kwargs)), *state.tensors(roots).values())
+    own = next((tensor.device for tensor in reached if tensor.is_cuda), None)
+    return torch.cuda.device(own) if own is not None else contextlib.nullcontext()
 
 
 def _is_method(function: Callable[..., Any], owner: Any) -> bool:
     code = _code(function)
     return isinstance(code, types.CodeType) and "self" in code.co_varnames[:1] and hasattr(owner, "__dict__")
+
+
+def _has_group() -> bool:
+    """Return whether the program has a process group of torch.distributed now; without loading it."""
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and distributed.is_initialized()
 
 
 def _code(function: Any) -> Any:

@@ -17,6 +17,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cudagraph_skill.capture.guest.agreement import Alone
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -72,7 +74,7 @@ class Commands:
                 self._requests.append(message)
 
 
-class Reports:
+class Reports(Alone):
     """The pipe to the host. Only the process that owns it writes, so forks made by user code stay silent.
 
     While checking, such a fork ends where it comes to report (`forks_end`), because it would repeat its parent's check; in the
@@ -216,16 +218,17 @@ def _forget_stack() -> None:
         faulthandler.disable()
 
 
-def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -> tuple[str, str]:
+def watch(child: int, message: dict[str, Any], end: float, commands: Commands | None) -> tuple[str, str]:
     """Wait for `child` to end: ("", ""), or why it has to be ended, and in what detail.
 
-    `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound.
+    `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound. A rank has no `commands`: it ends
+    with the process that started it.
     """
     ended = pidfd(child)
     memory, pause = Memory(message.get("memory", 0)), _PAUSE
     try:
         while not has_ended(child):
-            if commands.gone() or message["id"] in commands.cancelled:
+            if commands and (commands.gone() or message["id"] in commands.cancelled):
                 return "cancelled", ""
             if time.monotonic() >= end:
                 return "deadline", f"{message['deadline']:g} s"
@@ -234,7 +237,8 @@ def watch(child: int, message: dict[str, Any], end: float, commands: Commands) -
                 if used > memory.bound:
                     return "memory", f"{used / 2**30:.2f} GiB of {memory.bound / 2**30:.2f} GiB"
                 pause = max(_SHORTEST_PAUSE, min(_PAUSE, (memory.bound - used) / _FASTEST))
-            select.select([commands.fd, *ended], [], [], max(0, min(pause, end - time.monotonic())))
+            awaited = [*ended, commands.fd] if commands else ended
+            select.select(awaited, [], [], max(0, min(pause, end - time.monotonic())))
     finally:
         for fd in ended:
             os.close(fd)

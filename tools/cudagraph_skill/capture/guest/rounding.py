@@ -107,25 +107,36 @@ class Rounding(NamedTuple):
 
 
 def judged(source: Source, observations: Observations, report: Any) -> Rounding | None:
-    """Return the difference between replays and eager if it is no larger than rounding makes it, else None."""
+    """Return the difference between replays and eager if it is no larger than rounding makes it, else None.
+
+    A rank without such a difference makes the same calls, because another one waits for it.
+    """
     wrong = observations.wrong
-    if wrong is None or math.isinf(wrong.worst):
-        return None
-    if _beyond(observations, Moves([])) is None:
-        return Rounding(wrong)
+    finite = wrong is not None and not math.isinf(wrong.worst)
+    larger = finite and _beyond(observations, Moves([])) is not None
+    if not report.any("whether a difference is larger than its dtype allows", larger):
+        return Rounding(wrong) if wrong is not None and finite else None
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
-    try:
-        moves = measured(source, observations.eager)
-    except (checks.EagerError, RuntimeError) as error:  # the program checks its own numbers, or memory is short
-        why = why_failed.shown(getattr(error, "error", error))
-        report.step("rounding", "skipped", f"eager with moved numbers raised {why}: not measured", time.monotonic() - start)
-        return None
-    beyond = _beyond(observations, moves)
+    moves = _moves(source, observations, report)
+    took = time.monotonic() - start
+    small = larger and moves is not None and _beyond(observations, moves) is None
+    asked = _asked(source, observations) if report.any("whether a difference is rounding", small) else ([], None)
+    if wrong is None or moves is None or not larger:
+        return Rounding(wrong) if wrong is not None and finite and not larger else None
     own = moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
     message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {own:.2g} when its numbers move in the last place"
-    report.step("rounding", "differs" if beyond else "ok", message, time.monotonic() - start)
-    return None if beyond else Rounding(wrong, own, *_asked(source, observations))
+    report.step("rounding", "ok" if small else "differs", message, took)
+    return Rounding(wrong, own, *asked) if small else None
+
+
+def _moves(source: Source, observations: Observations, report: Any) -> Moves | None:
+    try:
+        return measured(source, observations.eager)
+    except (checks.EagerError, RuntimeError) as error:  # the program checks its own numbers, or memory is short
+        why = why_failed.shown(getattr(error, "error", error))
+        report.step("rounding", "skipped", f"eager with moved numbers raised {why}: not measured")
+        return None
 
 
 def _beyond(observations: Observations, moves: Moves) -> Wrong | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_WORST = ("lacking", "misuse", "error_in_eager", "capture_error", "silent_wrong", "not_repeatable", "safe")
+_WORST = ("lacking", "misuse", "error_in_eager", "capture_error", "silent_wrong", "not_repeatable", "stopped", "safe")
 _SHOWN, _LISTED = 120, 6  # characters of a signature; signatures in a note
 
 
@@ -23,7 +23,14 @@ def joined(results: dict[str, dict[str, Any]], passed: dict[str, int]) -> dict[s
         f"{worst['said']}. It is called with {len(passed)} signatures, of which {len(results)} were checked, and each needs a graph of "
         "its own, or buckets"
     )
-    return {**worst, "said": said, "notes": [f"signatures: {listed}", *worst["notes"]], "signatures": verdicts}
+    agreed = all(result.get("agreed", False) for result in results.values())
+    return {
+        **worst,
+        "agreed": agreed,
+        "said": said,
+        "notes": [f"signatures: {listed}", *worst["notes"]],
+        "signatures": verdicts,
+    }
 
 
 def _short(signature: str) -> str:

@@ -119,7 +119,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 def _sort(leaf: Any) -> str:
     if isinstance(leaf, torch.Tensor):
-        elsewhere = f" on {leaf.device}" * (leaf.device != torch.device("cuda", 0))
+        elsewhere = f" on {leaf.device}" * (not leaf.is_cuda or leaf.device.index != torch.cuda.current_device())
         return f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}{elsewhere}"
     return repr(leaf)[:40] if isinstance(leaf, (bool, str, type(None))) else type(leaf).__name__
 

@@ -86,31 +86,41 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
         return _without_causes("lacking", _memory(error), request)
     result = _outcome(source, observations, report)
     result["notes"] = notes + result["notes"]
-    return result
+    report.agree("the verdict", result["verdict"])
+    return {**result, "agreed": True}
 
 
 def _outcome(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
-    if observations.captured.error is not None:
+    """Return the result after the replays; every rank takes part in what one of them needs, for its own verdict or not."""
+    if observations.captured.failed:
         return _failed(source, observations, report)
     _later_steps(source, observations, report)
-    if observations.wrong or observations.captured.stuck:
-        return _differs(source, observations, report)
-    if observations.spread > checks.SURE:
-        return _cannot_be_compared(source, observations, report)
+    differs = bool(observations.wrong or observations.captured.stuck)
+    causes, small = _judged(source, observations, report) if report.any("whether replays differ", differs) else ([], None)
+    wrong = differs and small is None
+    noisy = observations.spread > checks.SURE and not wrong
+    changes = _unrepeatable(source, observations, report) if report.any("whether eager repeats itself", noisy) else []
+    if wrong:
+        notes = [*_unexplained(observations, causes), *_empty(observations)]
+        return _result(source.request, "silent_wrong", _sentence(observations), causes, observations, notes)
+    if noisy:
+        return _cannot_be_compared(source, observations, changes)
+    if small is not None:
+        notes = [*_why_rounded(small, causes), *_empty(observations)]
+        return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
     return _result(source.request, "safe", _sentence(observations), [], observations, _empty(observations))
 
 
-def _differs(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
-    """Return the result where replays differ from eager: wrong, unless the difference is rounding and nothing else explains it."""
+def _judged(
+    source: load.Source, observations: checks.Observations, report: Any
+) -> tuple[list[Cause], rounding.Rounding | None]:
+    """Return the causes of a difference, and its size if it is rounding and nothing else explains it."""
     causes, decided = _explained(source, observations, report)
-    small = None if decided else rounding.judged(source, observations, report)
-    if small is None:
-        notes = [*_unexplained(observations, causes), *_empty(observations)]
-        return _result(source.request, "silent_wrong", _sentence(observations), causes, observations, notes)
-    if observations.spread > checks.SURE:
-        return _cannot_be_compared(source, observations, report)
-    notes = [*_why_rounded(small, causes), *_empty(observations)]
-    return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
+    differs = observations.wrong is not None
+    if not report.any("whether a difference may be rounding", differs and not decided):
+        return causes, None
+    small = rounding.judged(source, observations, report)
+    return causes, None if decided else small
 
 
 def _unexplained(observations: checks.Observations, causes: list[Cause]) -> list[str]:
@@ -155,8 +165,7 @@ def _why_rounded(small: rounding.Rounding, causes: list[Cause]) -> list[str]:
     return notes
 
 
-def _cannot_be_compared(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
-    causes = _unrepeatable(source, observations, report)
+def _cannot_be_compared(source: load.Source, observations: checks.Observations, causes: list[Cause]) -> dict[str, Any]:
     sentence = (
         "captures, but freezes what changes from call to call in eager, which never repeats itself"
         if causes
@@ -185,14 +194,29 @@ def _sentence(observations: checks.Observations) -> str:
 
 
 def _failed(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
+    """Return the result after a failed capture; "stopped" for a rank whose own did not fail."""
     error = observations.captured.error
-    assert error is not None
-    cause = why_failed.innermost(observations.captured.inner or error)
-    report.step("capture", "failed", why_failed.shown(cause))
+    cause = why_failed.innermost(observations.captured.inner or error) if error is not None else None
+    if cause is not None:
+        report.step("capture", "failed", why_failed.shown(cause))
+    result = _unexplained_failure(source, observations, cause)
+    report.draft({**result, "agreed": True})  # communication after a capture that failed on one rank only may hang
+    if report.any("whether memory is short", result["verdict"] == "lacking"):
+        return result
+    causes, notes = why_failed.explain(source, observations, report)
+    if result["verdict"] != "capture_error":
+        return result
+    return _result(source.request, "capture_error", result["said"], causes, observations, notes)
+
+
+def _unexplained_failure(source: load.Source, observations: checks.Observations, cause: BaseException | None) -> dict[str, Any]:
+    if cause is None:
+        sentence = "captures here, and was not replayed, because the capture failed on another rank"
+        return _without_causes("stopped", sentence, source.request)
     if isinstance(cause, tensors.OUT_OF_MEMORY):
         return _without_causes("lacking", _memory(cause), source.request)
-    causes, notes = why_failed.explain(source, observations, report)
-    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, observations, notes)
+    causes = [why_failed.first_cause(observations)]
+    return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, observations, [])
 
 
 def _explained(source: load.Source, observations: checks.Observations, report: Any) -> tuple[list[Cause], bool]:
@@ -200,11 +224,15 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
     report.progress("looking for the first operation that differs")
     causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(observations.captured.stuck))[:1]]
     causes += _drawn(source)
-    if observations.wrong is None:
+    wrong = observations.wrong
+    last = int(report.most("the first replay that differs", wrong.calls[0] if wrong is not None else -1))
+    if last < 0:
         return causes, True
     start = time.monotonic()
     try:
-        logs = why_wrong.recorded(source, observations)
+        logs = why_wrong.recorded(source, observations, max(1, last))
+        if wrong is None:
+            return causes, True
         lines = why_wrong.explain(logs, observations)
         exact = (
             []
@@ -329,7 +357,8 @@ def _modes(source: load.Source, report: Any) -> None:
 
 def _random(observations: checks.Observations, report: Any) -> None:
     """Report whether two replays in a row on the same inputs draw different numbers."""
-    if "cuda-random" not in observations.moved:
+    draws = "cuda-random" in observations.moved
+    if not report.any("whether it draws random numbers", draws):
         report.step("random", "skipped", "the call draws no random numbers on the GPU")
         return
     graph = observations.captured.graph
@@ -339,7 +368,8 @@ def _random(observations: checks.Observations, report: Any) -> None:
         graph.replay()
         torch.cuda.synchronize()
         marks.append(torch.cuda.get_rng_state())
-    report.step("random", "differs" if torch.equal(*marks) else "ok", "the generator of the GPU moves on with each replay")
+    moves = not (draws and torch.equal(*marks))
+    report.step("random", "ok" if moves else "differs", "the generator of the GPU moves on with each replay")
 
 
 def _again(source: load.Source, observations: checks.Observations, report: Any) -> None:

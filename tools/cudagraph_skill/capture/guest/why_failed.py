@@ -52,15 +52,21 @@ def first_cause(observations: Observations) -> Cause:
 
 
 def explain(source: Source, observations: Observations, report: Any) -> tuple[list[Cause], list[str]]:
-    """Return all lines that fail, that of the real capture first, and notes on what could not be found out."""
+    """Return all lines that fail, that of the real capture first, and notes on what could not be found out.
+
+    A rank whose own capture did not fail makes the same calls, because another one waits for it; it has no line to name.
+    """
     notes: list[str] = []
-    causes = [first_cause(observations)]
-    if causes[0].place is None or "previous error" in causes[0].error:
+    causes = [first_cause(observations)] if observations.captured.error is not None else []
+    unclear = any(cause.place is None or "previous error" in cause.error for cause in causes)
+    if report.any("whether the line of the failure is unclear", unclear):
         report.progress("watching a second capture for the line")
-        watched = _tried(lambda: _watched(source, observations, causes[0]), notes, "watching the capture")
-        causes = [*watched, *(cause._replace(first=False) for cause in causes if cause.place is not None or not watched)]
+        watched = _tried(lambda: _watched(source, observations, causes[:1]), notes, "watching the capture")
+        if unclear:
+            causes = [*watched, *(cause._replace(first=False) for cause in causes if cause.place is not None or not watched)]
     report.progress("trying each operation under capture")
-    return _unique([*causes, *(_tried(lambda: _probed(source, observations), notes, "trying each operation") or [])]), notes
+    probed = _tried(lambda: _probed(source, observations), notes, "trying each operation")
+    return (_unique([*causes, *probed]), notes) if causes else ([], [])
 
 
 def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
@@ -72,7 +78,7 @@ def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
     return located
 
 
-def _watched(source: Source, observations: Observations, cause: Cause) -> list[Cause]:
+def _watched(source: Source, observations: Observations, failed: list[Cause]) -> list[Cause]:
     """Capture again and watch: the operation that broke it, another thread's error, or the last work on a stream that did not join."""
     subject = source.fresh()
     checks.warm_up(subject, observations.warm_ups)
@@ -88,7 +94,9 @@ def _watched(source: Source, observations: Observations, cause: Cause) -> list[C
 
     with _threads() as threads, operations.joins() as joined:
         attempt = checks.capture(subject, observations.warm_ups, watched)
-    watcher = watchers[0]
+    if not failed:
+        return []
+    (cause,), watcher = failed, watchers[0]
     if watcher.broken is not None:
         return [_at(watcher.broken, cause, "breaks the capture, and its error was swallowed")]
     if threads:

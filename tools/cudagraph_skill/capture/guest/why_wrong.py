@@ -59,10 +59,8 @@ class Logs(NamedTuple):
     inputs: list[set[int]]
 
 
-def recorded(source: Source, observations: Observations) -> Logs:
-    """Record eager calls up to the first that differs, and the captured call with the results of that replay."""
-    assert observations.wrong is not None
-    last = max(1, observations.wrong.calls[0])
+def recorded(source: Source, observations: Observations, last: int) -> Logs:
+    """Record eager calls up to the `last` after the capture, and the captured call with the results of that replay."""
     eager, inputs = _eager(source, observations.warm_ups, last)
     return Logs(eager, _captured(source, observations.warm_ups, last), inputs)
 
