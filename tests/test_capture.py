@@ -379,7 +379,7 @@ def test_json_has_the_findings_of_the_static_check_and_whether_they_were_seen() 
     data = json.loads(output.written([_examined(_failed())], "json", READER))
     assert list(data) == [
         "verdict", "summary", "target", "findings", "unconfirmed", "ladder", "graph", "rounds",
-            "machine", "notes", "signatures", "next",
+            "machine", "notes", "signatures", "ranks", "next",
     ]  # fmt: skip
     assert data["target"] == {"path": "train.py", "line": 7, "name": "Trainer.step"}
     first = data["findings"][0]
@@ -467,7 +467,7 @@ def test_the_guest_is_told_files_and_modules_apart() -> None:
     ],
 )
 def test_a_command_is_taken_apart(line: str, command: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
-    assert options.parse(line.split()) == command
+    assert options.parse(line.split()) == (*command, None)
 
 
 def test_the_interpreter_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -585,9 +585,19 @@ def skill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         ("--run train.py:step -- python train.py", "`train.py:step` stands beside a command"),
         ("--run --target step --shape 4 -- python train.py", "the program passes its own"),
         ("--run --target step --python x -- python train.py", "leave one of them out"),
-        ("--run --target step -- torchrun train.py", "watches one process: give the python command, for one rank"),
+        ("--run --target step -- /no/torchrun train.py", "/no/torchrun: there is no such command"),
         ("--run --target step -- accelerate launch train.py", "accelerate starts several processes"),
-        ("--run --target step -- python -m torch.distributed.run train.py", "watches one process"),
+        ("--run --target step -- python -m torch.distributed.launch train.py", "give the `torchrun` command"),
+        ("--run --target step -- python -m torch.distributed.run --standalone", "torchrun is given no program"),
+        ("--run --target step -- python -m torch.distributed.run --no-python train.py", "--no-python lets torchrun start"),
+        (
+            "--run --nproc 2 --target step -- python -m torch.distributed.run --nproc-per-node 4 train.py",
+            "leave one of them out",
+        ),
+        ("--run --nproc 0 --target step -- python train.py", "must be 1 or more"),
+        ("--run --nproc two --target step -- python train.py", "invalid whole number value"),
+        ("--run --nproc 2 train.py:step", "--nproc is for a program that runs"),
+        ("--nproc 2 train.py:step", "--nproc is for a run on the GPU: add --run"),
         ("--run --target step -- python -c pass", "has to name a script or a module"),
         ("--run --target step -- python -m", "after -m stands no module"),
         ("--run --target step -- python", "has to name a script"),

@@ -9,6 +9,8 @@ The life of `skill check --run train.py:step --inputs batch`:
    needs too much memory; `keeper`, its parent, leaves nothing of it, whoever is killed. `host.run_program` runs the user's
    own program instead, where one was named after `--`.
 3. The guest captures and compares (see `guest`). It answers with a verdict, causes by line, and facts about graph and machine.
+   `--nproc`, or a torchrun command (`torchrun`), runs it on several ranks: `hub` hears each over a socket and lets them agree,
+   `ranks` makes one result of theirs.
 4. `session.joined_result` joins the answer with the static check of the same lines. `hazard_of.hazard_of` says which hazard a
    cause is; where the guest ended without an answer, `session` says how it ended and whether eager code or the graph did it.
 5. `output.text` and `output.data` format a `result.CaptureResult`; `output.exit_code` is 0 to 4.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import reports
+from cudagraph_skill.capture.guest.agreement import ADDRESS
 from cudagraph_skill.capture.guest.processes import descendants, signal_name
 from cudagraph_skill.capture.keeper import KEEPER, NOT_STARTED
 from cudagraph_skill.errors import SkillError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
+
+    from cudagraph_skill.capture.hub import Hub
 
 START = 180.0  # seconds for `import torch`, which takes 2 from a warm disk and a minute from a cold one over the network
 TAIL = 1 << 16  # bytes of the program's output that are kept
@@ -111,15 +114,19 @@ def run_program(  # noqa: PLR0913 - one argument for each part of a command
     forward: Callable[[bytes], None] | None = None,
     on_event: Callable[[dict[str, Any]], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
+    hub: Hub | None = None,
 ) -> Ended:
     """Run `python FLAGS ARGUMENTS` in `folder` once, with our watcher in the program's own process; bounds as in `Guest.ask`.
 
-    The watcher is given `request` with `arguments` in it, such as ["train.py", "--lr", "1"] or ["-m", "train"].
+    The watcher is given `request` with `arguments` in it, such as ["train.py", "--lr", "1"] or ["-m", "train"]. A `hub` listens
+    for the ranks of a request with `launch`.
 
     Raises:
         SkillError: the interpreter cannot be started or is too old (exit code 3).
     """
-    tree = _Tree([python, *flags], folder, environment or {}, forward, mode=("program",))
+    variables = {**(environment or {}), **({ADDRESS: hub.address} if hub else {})}
+    tree = _Tree([python, *flags], folder, variables, forward, mode=("program",))
+    tree.hub = hub
     try:
         return tree.ask({**(request or {}), "arguments": list(arguments)}, deadline, memory, on_event, cancelled)
     finally:
@@ -138,6 +145,7 @@ class _Tree:
         mode: Sequence[str] = (),
     ) -> None:
         self.python = python[0]
+        self.hub: Hub | None = None  # that listens for ranks, looked at with the pipes
         self._forward = forward
         self._number = 0
         self._unfinished = b""
@@ -265,18 +273,21 @@ class _Tree:
         poll = select.poll()
         poll.register(self._reports, select.POLLIN)
         poll.register(self._output, select.POLLIN)
+        for fd in self.hub.descriptors() if self.hub else ():
+            poll.register(fd, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(_LOOK * 1000)}
         if self._output in ready and self._print() == b"" and self._reports not in ready:
             time.sleep(_LOOK)  # the program closed its output, which poll reports at once and for ever
+        told = self.hub.look() if self.hub else []
         if self._reports not in ready:
-            return [], running
+            return told, running
         data = _available(self._reports)
         *lines, self._unfinished = (self._unfinished + (data or b"")).split(b"\n")
         if len(self._unfinished) > reports.LONGEST:
             lines, self._unfinished = [*lines, self._unfinished], b""
         events = [reports.parsed(line) for line in lines if line.strip()]
         self._unread += events.count(None)
-        return [event for event in events if event], data != b""
+        return [*told, *(event for event in events if event)], data != b""
 
     def _print(self) -> bytes | None:
         """Keep what the program printed, and hand it on; None if there was nothing, b"" if there will be nothing more."""

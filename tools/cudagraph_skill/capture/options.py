@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.capture import torchrun
 from cudagraph_skill.capture.interpreter import environment_python, resolved
-from cudagraph_skill.capture.session import Request, locate
+from cudagraph_skill.capture.session import Launch, Request, locate
+from cudagraph_skill.capture.torchrun import TORCHRUN
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -15,19 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?$")
-_LAUNCHERS = {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun"}
-_LAUNCHING_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
+_LAUNCHERS = {"accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun"}
+_LAUNCHING_MODULES = {"torch.distributed.launch", "accelerate.commands.launch"}
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}  # options of Python that take a value
 _STATIC_ONLY = ("fix", "diff", "all", "select", "ignore", "exclude", "explain_finding")
-_RUN_ONLY = ("inputs", "make", "shape", "warmup", "deadline", "memory", "target", "continue_", "skip")
+_RUN_ONLY = ("inputs", "make", "shape", "warmup", "deadline", "memory", "target", "continue_", "skip", "nproc")
 
 
 class Command(NamedTuple):
-    """A command line that starts Python: the interpreter, "" if it names none; its options; the program with arguments."""
+    """A command line that starts Python: the interpreter, "" if it names none; its options; the program with arguments.
+
+    `torchrun` has the options of the torchrun that starts the program, None if none does.
+    """
 
     python: str
     flags: tuple[str, ...]
     program: tuple[str, ...]
+    torchrun: tuple[str, ...] | None = None
 
 
 def refuse_without_run(args: argparse.Namespace) -> None:
@@ -51,7 +57,7 @@ def requests(args: argparse.Namespace, program: Sequence[str] | None) -> list[Re
     )
     if program is not None:
         return [_live(args, program, shared)]
-    for name in ("target", "continue_", "skip"):
+    for name in ("target", "continue_", "skip", "nproc"):
         if getattr(args, name):
             raise SkillError(
                 f"skill check: {_option(name)} is for a program that runs: add its command at the end, `-- python train.py`"
@@ -104,11 +110,13 @@ def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> 
     if ":" in args.target:
         locate(args.target)
     python = resolved(command.python) if command.python else shared.python or environment_python()
+    launch = launched(command, args.nproc)
     return shared._replace(
         target=args.target,
         python=python,
-        flags=command.flags,
+        flags=() if launch and launch.flags else command.flags,
         program=command.program,
+        launch=launch,
         warmup=args.warmup,
         go_on=bool(args.continue_),
         skip=args.skip,
@@ -116,7 +124,7 @@ def _live(args: argparse.Namespace, program: Sequence[str], shared: Request) -> 
 
 
 def parse(program: Sequence[str]) -> Command:
-    """Parse the command after `--`: `python [options] script args`, `python -m mod args` or `script.py args`.
+    """Parse the command after `--`: `python [options] script args`, `python -m mod args`, `script.py args`, torchrun.
 
     Raises:
         SkillError: it starts no Python program that can be watched.
@@ -124,6 +132,8 @@ def parse(program: Sequence[str]) -> Command:
     if not program:
         raise SkillError("skill check: after `--` stands no command: give one, such as `-- python train.py`")
     first = Path(program[0]).name
+    if first == "torchrun":
+        return _under_torchrun(torchrun.interpreter(program[0]), (), program[1:])
     if first in _LAUNCHERS:
         raise _one_process(first)
     if first.endswith(".py"):
@@ -137,8 +147,15 @@ def parse(program: Sequence[str]) -> Command:
     if not rest or rest[0].startswith("-c") or "-" in flags:
         raise SkillError("skill check: the command has to name a script or a module (`-m`), so that its lines can be named")
     if rest[0].startswith("-m"):
-        return Command(program[0], flags, _module(rest))
+        words = _module(rest)
+        return _under_torchrun(program[0], flags, words[2:]) if words[1] == TORCHRUN else Command(program[0], flags, words)
     return Command(program[0], flags, _script(rest))
+
+
+def _under_torchrun(python: str, flags: tuple[str, ...], words: Sequence[str]) -> Command:
+    """Return the program that torchrun is to start, with torchrun's options."""
+    options, program = torchrun.divided(words)
+    return Command(python, flags, _module(program) if program[0] == "-m" else _script(program), tuple(options))
 
 
 def _module(rest: list[str]) -> tuple[str, ...]:
@@ -158,5 +175,22 @@ def _script(program: Sequence[str]) -> tuple[str, ...]:
 
 
 def _one_process(launcher: str) -> SkillError:
-    only = "live interception watches one process: give the python command, for one rank"
+    only = "and of such programs the check knows torchrun's: give the `torchrun` command, or the python command with `--nproc`"
     return SkillError(f"skill check: {launcher} starts several processes, {only}")
+
+
+def launched(command: Command, nproc: int | None) -> Launch | None:
+    """Return how torchrun starts the ranks of a command; None for a program of one process.
+
+    Raises:
+        SkillError: the command and `--nproc` name different numbers of ranks.
+    """
+    if command.torchrun is None:
+        return None if nproc is None else Launch(("--standalone", f"--nproc-per-node={nproc}"), command.flags)
+    named = torchrun.ranks(command.torchrun)
+    if nproc is not None and named and named != str(nproc):
+        raise SkillError(
+            f"skill check: --nproc {nproc}, but torchrun was given --nproc-per-node={named}: leave one of them out"
+        )
+    more = () if named else (f"--nproc-per-node={nproc or 1}",)
+    return Launch((*command.torchrun, *more), ())

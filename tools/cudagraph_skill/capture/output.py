@@ -109,6 +109,7 @@ def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
         "machine": dict(result.machine),
         "notes": list(result.notes),
         "signatures": list(result.signatures),
+        "ranks": list(result.ranks),
         "next": next_step(result, reader.steps),
     }
 

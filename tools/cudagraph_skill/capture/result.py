@@ -28,6 +28,8 @@ class CaptureResult(NamedTuple):
     nodes by kind and the host copies among them, `rounds` what was replayed and compared, `machine` the GPU and the versions;
     each is empty where the run did not come so far. `target` is the code that was captured, `output` the tail of what the
     user's code printed, `command` runs it without a graph, or is "". `signatures` has a verdict for each, if there are several.
+    `ranks` has the verdict, the sentence and the lines of each rank of a program under torchrun; one that another kept from a
+    verdict of its own is "stopped".
     """
 
     verdict: str
@@ -43,3 +45,4 @@ class CaptureResult(NamedTuple):
     output: str = ""
     command: str = ""
     signatures: Sequence[Mapping[str, Any]] = ()
+    ranks: Sequence[Mapping[str, Any]] = ()

@@ -10,9 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.capture import ranks
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
 from cudagraph_skill.capture.reports import is_result
 from cudagraph_skill.capture.result import CaptureResult, Step
+from cudagraph_skill.capture.torchrun import TORCHRUN
 from cudagraph_skill.check import check_paths
 from cudagraph_skill.check.findings import Finding, Library, Region
 from cudagraph_skill.check.hazards import hazard
@@ -26,11 +28,20 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cudagraph_skill.capture.host import Ended, Guest
+    from cudagraph_skill.capture.hub import Hub
 
     Say = Callable[[str], object]
 
 _MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>[^\W\d][\w.]*)$")
+_AFTER_RANKS = 8.0  # seconds after their deadline that ranks have to end; a driver may take five for one process
 _LONG, _QUOTED = 200, 70  # characters of an error and of a source line that are repeated in a finding
+
+
+class Launch(NamedTuple):
+    """How torchrun starts the ranks of a program: its own options, and those of the interpreter of each rank."""
+
+    options: tuple[str, ...]
+    flags: tuple[str, ...]
 
 
 class Request(NamedTuple):
@@ -40,7 +51,7 @@ class Request(NamedTuple):
     `shapes` describe its arguments; `warmup` is the number of calls before the capture, or None. `python` is the interpreter,
     `folder` where it runs. `deadline` is in seconds, `memory` a bound in bytes, 0 for none. `program` is a command, after the
     interpreter and its `flags`, whose own call of `target` is captured instead; with `go_on` it runs on after that, and the
-    first `skip` calls stay eager.
+    first `skip` calls stay eager. `launch` runs it under torchrun, and checks that call on each rank.
     """
 
     target: str
@@ -56,6 +67,7 @@ class Request(NamedTuple):
     program: tuple[str, ...] = ()
     go_on: bool = False
     skip: int | None = None
+    launch: Launch | None = None
 
 
 class Guests:
@@ -124,13 +136,21 @@ def examine(requests: Iterable[Request], guests: Guests, listener: Listener) -> 
     """
     for request in requests:
         try:
-            ended = _program(request, listener) if request.program else _callable(request, guests, listener)
+            result = _examined(request, guests, listener)
         finally:
             listener.say("")
-        if ended.ended.get("how") == "cancelled":
+        if result is None:
             return
         shown_live = bool(request.program) and listener.forward is not None
-        yield _joined(request, ended, "" if shown_live else ended.output)
+        yield result._replace(output="") if shown_live else result
+
+
+def _examined(request: Request, guests: Guests, listener: Listener) -> CaptureResult | None:
+    """Return the result of one request; None after a cancel."""
+    if request.launch:
+        return _ranks(request, listener)
+    ended = _program(request, listener) if request.program else _callable(request, guests, listener)
+    return None if ended.ended.get("how") == "cancelled" else _joined(request, ended, ended.output)
 
 
 def _joined(request: Request, ended: Ended, output: str) -> CaptureResult:
@@ -142,7 +162,8 @@ def _joined(request: Request, ended: Ended, output: str) -> CaptureResult:
     return joined_result(request, {"verdict": "lacking", "said": said}, [], {}, output)
 
 
-def _program(request: Request, listener: Listener) -> Ended:
+def _program(request: Request, listener: Listener, hub: Hub | None = None) -> Ended:
+    """Run the user's program; with a `hub` it is that of several ranks, which end at the deadline by themselves."""
     from cudagraph_skill.capture.host import run_program  # noqa: PLC0415 - for a run only
 
     listener.say(f"running {shlex.join(request.program)}, to capture {request.target} in it")
@@ -150,14 +171,36 @@ def _program(request: Request, listener: Listener) -> Ended:
         request.python,
         request.program,
         request.folder,
-        deadline=request.deadline,
+        deadline=request.deadline + (_AFTER_RANKS if hub else 0),
         request=to_guest(request),
         flags=request.flags,
         memory=request.memory,
         forward=listener.forward,
         on_event=listener.on_event,
-        cancelled=listener.cancelled,
+        cancelled=lambda: listener.cancelled() or (hub is not None and hub.is_over()),
+        hub=hub,
     )
+
+
+def _ranks(request: Request, listener: Listener) -> CaptureResult | None:
+    """Run the user's program under torchrun and join what its ranks report; None after a cancel."""
+    from cudagraph_skill.capture.hub import Hub  # noqa: PLC0415 - for a run only
+
+    with Hub(to_guest(request), request.deadline) as hub:
+        whole = _program(request, listener, hub)
+        if listener.cancelled():
+            return None
+        hub.look()  # what they said last
+    if not hub.ranks:
+        result = whole.result or ranks.not_begun(whole)
+        return _joined(request, whole._replace(result=result, ended={}), whole.output)
+    results = {
+        number: _joined(request, whole._replace(result=result, steps=hub.steps(number), ended=ended), whole.output)
+        for number, (result, ended) in ranks.outcomes(hub, whole).items()
+    }
+    joined = ranks.together(results, hub)
+    left = whole.ended.get("left_behind") if whole.ended.get("how") != "cancelled" else 0  # what we ended is not its fault
+    return joined._replace(notes=[*joined.notes, *_end(None, {"left_behind": left, "unread": hub.unread_lines()})])
 
 
 def _callable(request: Request, guests: Guests, listener: Listener) -> Ended:
@@ -188,7 +231,9 @@ def to_guest(request: Request) -> dict[str, Any]:
         "warmup": request.warmup,
     }
     if request.program:
-        live = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
+        live: dict[str, Any] = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
+        if request.launch:
+            live["launch"] = request.launch._asdict()
         return {**wire, **live, "shown": shlex.join(request.program)}
     path, module, name = locate(request.target)
     return {**wire, "file": os.path.realpath(path) if path else "", "module": module, "name": name, "shown": path or module}
@@ -252,6 +297,7 @@ def joined_result(
             *map(str, answer.get("notes") or ()),
             *(_notes(causes, shown) if verdict in _CAPTURED else ()),
             *_end(result, ended),
+            *_for_ranks(request, str(answer.get("said", ""))),
         ],
         target=target,
         output=output,
@@ -445,11 +491,21 @@ def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
     return notes
 
 
+def _for_ranks(request: Request, sentence: str) -> list[str]:
+    """Return a note on a program that torchrun has to start, and that was started without."""
+    lacks = request.program and not request.launch and "environment variable RANK expected" in sentence
+    return ["torchrun has to start this program: add `--nproc N`, with a GPU for each of N ranks"] if lacks else []
+
+
 # Without a graph ------------------------------------------------------------------------------------------------------
 
 
 def eager_command(request: Request) -> str:
     """Return a command that runs the same code without a graph; "" if one line cannot do that."""
+    if request.launch:
+        launcher = [request.python, *request.flags, "-m", TORCHRUN, *request.launch.options]
+        ranks_python = ["--no-python", request.python, *request.launch.flags] if request.launch.flags else []
+        return shlex.join([*launcher, *ranks_python, *request.program])
     if request.program:
         return shlex.join([request.python, *request.flags, *request.program])
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
-from cudagraph_skill.cli.arguments import Parser, add_command, number, positive
+from cudagraph_skill.cli.arguments import Parser, add_command, count, number, positive
 from cudagraph_skill.cli.terminal import Progress, colour, echo, say
 from cudagraph_skill.errors import SkillError
 
@@ -35,6 +35,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "         skill check src/ --ignore CG1\n"
         "         skill check --run train.py:step --shape 8x16      (captures it on the GPU, replays, compares with eager)\n"
         "         skill check --run --target Trainer.step -- python train.py --steps 20\n"
+        "         skill check --run --nproc 2 --target step -- python train_ddp.py       (on two GPUs, under torchrun)\n"
         "         git show HEAD:model.py | skill check - --function Model.forward\n\n"
         "a comment allows a line: `# cg: allow CG201 - reason`, at its end or alone above it; on a `def` the whole function",
         "exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the command was not understood, or a file is not\n"
@@ -114,6 +115,12 @@ def _add_run(check: Parser) -> None:
     )
     new.add_argument("--continue", action="store_true", dest="continue_", help="let the program continue after the check")
     new.add_argument("--skip", type=number, metavar="N", help="ignore the first N calls")
+    new.add_argument(
+        "--nproc",
+        type=count,
+        metavar="N",
+        help="run the program under torchrun with N ranks, one on each GPU, and check that call on all of them",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,8 @@
 One request:
 
 1. `start.main` starts the guest; `server.serve` imports torch once and forks for each request, `server.run_program` runs the
-   user's own program with `live`, which checks one call of the target in it.
+   user's own program with `live`, which checks one call of the target in it. Under `torchrun`, `ranks.run` does so for each rank,
+   and each decision that leads to calls of the target is taken by all ranks together (`agreement`).
 2. In the fork, `verdict.prepare` imports the user's module with `load.Source`, and a second fork runs `verdict.run`.
    `processes` reports events and ends what a run leaves behind.
 3. `checks.run` calls one copy of the callable eagerly and captures another (`checks.capture_and_replay`), replays it on new inputs,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+ADDRESS = "CUDAGRAPH_SKILL_RANKS"  # the environment variable that tells a rank the name of the host's socket
+
 
 class Apart(BaseException):
     """The ranks cannot go on together; `verdict` is that of this rank, the message one sentence."""

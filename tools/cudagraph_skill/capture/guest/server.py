@@ -10,9 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -22,7 +20,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.capture.guest import warmth
+from cudagraph_skill.capture.guest import torchrun, warmth
 from cudagraph_skill.capture.guest.processes import (
     Commands,
     Notes,
@@ -38,16 +36,16 @@ from cudagraph_skill.capture.guest.processes import (
     threads,
     watch,
 )
+from cudagraph_skill.capture.guest.readiness import readiness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OLDEST_TORCH = (2, 4)
 _MAY_NOT_FORK = 75  # exit code of a server that imported what starts threads or opens the GPU
 _NAMED = 3  # packages that the step of the import names
 
 
-class _Context(NamedTuple):
+class Context(NamedTuple):
     """The context of a child: its request, where it reports and leaves notes, and its deadline in monotonic seconds."""
 
     message: dict[str, Any]
@@ -56,13 +54,21 @@ class _Context(NamedTuple):
     end: float
 
 
+class Finished(NamedTuple):
+    """How a child ended: its notes, whether we stopped it, and its exit code (128 and the signal, as a shell has it)."""
+
+    noted: dict[str, Any]
+    stopped: bool
+    exit_code: int
+
+
 def serve(commands_fd: int, reports_fd: int) -> int:
     """Import torch, report whether this machine can run the check, then answer one request after another until the host ends."""
     commands, reports = Commands(commands_fd), Reports(reports_fd)
     become_reaper()
     follow_forks()
     _show_lines_at_once()
-    event = _readiness()
+    event = readiness()
     with contextlib.suppress(OSError):  # the host ended meanwhile
         reports.send(event)
     if event["event"] == "unfit":
@@ -81,7 +87,7 @@ def _answer(commands: Commands, reports: Reports) -> None:
         if not child:
             os.close(commands.fd)
             _run_request(context)
-        noted = _finish(child, context, commands)
+        noted = finish(child, context, commands).noted
         imported = [name for name in noted.get("installed", ()) if name not in refused]
         if imported and _handed_over(imported, noted["changes"], commands, reports):
             return
@@ -105,7 +111,10 @@ def _handed_over(names: list[str], changes: dict[str, Any], commands: Commands, 
 
 
 def run_program(commands_fd: int, reports_fd: int) -> int:
-    """Run the user's own program once, in a child that has not imported torch; in the child, the exit code is the program's."""
+    """Run the user's own program once, in a child that has not imported torch; in the child, the exit code is the program's.
+
+    A request with `launch` starts torchrun in that child, which starts the program once for each rank.
+    """
     commands, reports = Commands(commands_fd), Reports(reports_fd, forks_end=False)
     become_reaper()
     follow_forks()
@@ -116,29 +125,31 @@ def run_program(commands_fd: int, reports_fd: int) -> int:
     child = fork()
     if not child:
         os.close(commands.fd)
-        return _program(context)
-    _finish(child, context, commands)
+        return program(context, torchrun.run if "launch" in message["request"] else None)
+    finish(child, context, commands)
     return 0
 
 
-def _context(message: dict[str, Any], reports: Reports) -> _Context:
-    return _Context(message, reports, Notes(), time.monotonic() + message["deadline"])
+def _context(message: dict[str, Any], reports: Reports) -> Context:
+    return Context(message, reports, Notes(), time.monotonic() + message["deadline"])
 
 
-def _finish(child: int, context: _Context, commands: Commands) -> dict[str, Any]:
-    """Wait for the child within its bounds, leave nothing of it, and report how it ended; return its notes."""
+def finish(child: int, context: Context, commands: Commands | None) -> Finished:
+    """Wait for the child within its bounds, leave nothing of it, and report how it ended."""
     try:
         why, detail = watch(child, context.message, context.end, commands)
     finally:
         killed, statuses = sweep()
     noted = context.notes.read()
-    how = {"how": why, "detail": detail} if why else _how(noted, noted.get("status", statuses.get(child, 0)))
+    status = noted.get("status", statuses.get(child, 0))
+    how = {"how": why, "detail": detail} if why else _how(noted, status)
     stack = [] if why == "cancelled" else noted.get("stack") or context.notes.stack()
     left = len(killed - {child, noted.get("checking")})
     context.notes.close()
     with contextlib.suppress(OSError):  # the host ended: the next look for a request ends this process too
         context.reports.send({"event": "ended", "id": context.message["id"], **how, "stack": stack, "left_behind": left})
-    return noted
+    code = os.waitstatus_to_exitcode(status)
+    return Finished(noted, bool(why), code if code >= 0 else 128 - code)
 
 
 def _how(noted: dict[str, Any], status: int) -> dict[str, str]:
@@ -150,7 +161,7 @@ def _how(noted: dict[str, Any], status: int) -> dict[str, str]:
     return {"how": "exit", "detail": str(os.WEXITSTATUS(status))}
 
 
-def _run_request(context: _Context) -> None:
+def _run_request(context: Context) -> None:
     """Import the user's module and run the check in a fork, or here where forking is unsafe; never returns."""
     context.reports.own()
     resource.setrlimit(
@@ -161,7 +172,7 @@ def _run_request(context: _Context) -> None:
     os._exit(0)
 
 
-def _check(context: _Context) -> None:
+def _check(context: Context) -> None:
     owner = os.getpid()
     request = context.message["request"]
     runner = importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.verdict"))
@@ -187,7 +198,7 @@ def _check(context: _Context) -> None:
     _check_in_fork(context, lambda: runner.run(request, prepared, context.reports))
 
 
-def _check_in_fork(context: _Context, run: Callable[[], None]) -> None:
+def _check_in_fork(context: Context, run: Callable[[], None]) -> None:
     """Run the check in a fork and note its wait status; never returns."""
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the user's own would take the status away
     child = fork()
@@ -202,15 +213,19 @@ def _check_in_fork(context: _Context, run: Callable[[], None]) -> None:
     os._exit(0)
 
 
-def _program(context: _Context) -> int:
-    """Run the user's program; the interpreter then ends as it would without us, with exit handlers and waiting for threads."""
+def program(context: Context, body: Callable[[dict[str, Any], Reports], None] | None = None) -> int:
+    """Run the user's program, or `body` with the request and the reports.
+
+    The interpreter then ends as it would without us, with exit handlers and waiting for threads.
+    """
     context.reports.own()
     _show_lines_at_once()
     arm(context.notes, context.end)
 
     def run() -> None:
         request = context.message["request"]
-        importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.live")).run(request, context.reports)
+        name = request.get("runner", "cudagraph_skill.capture.guest.live")
+        (body or importlib.import_module(name).run)(request, context.reports)
 
     return _guarded(context.notes, run)
 
@@ -263,64 +278,3 @@ def _has_threads() -> str:
         time.sleep(0.002)
     names = ", ".join(thread.name for thread in threading.enumerate()[1:]) or "of a C library, such as OpenMP's"
     return f"importing the module started threads ({names}), so the check runs in the process that imported it"
-
-
-def _readiness() -> dict[str, Any]:
-    """Return the ready event, or the unfit event that says what is missing and what to do."""
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            return _unfit(f"`import torch` fails in {sys.executable}: {error}")
-        return _unfit(
-            f"{sys.executable} has no torch: name the Python that has it with `--python`, or install torch >=2.4 for this one"
-        )
-    except Exception as error:  # noqa: BLE001 - a broken installation raises anything, often OSError
-        return _unfit(f"`import torch` fails in {sys.executable}: {type(error).__name__}: {error}")
-    version = str(getattr(torch, "__version__", "0"))
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_TORCH:
-        return _unfit(f"{sys.executable} has torch {version}, and the check needs torch 2.4 or newer")
-    cuda = torch.version.cuda or ""
-    count, missing = (0, "") if os.environ.get("CUDAGRAPH_SKILL_NO_GPU_NEEDED") else _gpus(cuda)  # set by tests only
-    if missing:
-        return _unfit(missing)
-    python = ".".join(map(str, sys.version_info[:3]))
-    return {"event": "ready", "torch": version, "cuda": cuda, "python": python, "gpus": count}
-
-
-def _unfit(sentence: str) -> dict[str, Any]:
-    return {"event": "unfit", "said": " ".join(sentence.split())}
-
-
-def _gpus(cuda: str) -> tuple[int, str]:
-    """Count the GPUs that torch sees, or return 0 and why. Runs in a fork, because asking may initialise CUDA."""
-    if not cuda:
-        return (
-            0,
-            f"the torch of {sys.executable} was built without CUDA: install a CUDA build, or name another Python with `--python`",
-        )
-    reading, writing = os.pipe()
-    if not fork():
-        os.write(writing, json.dumps(_count_gpus()).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        answer = pipe.read()
-    sweep()
-    count, why = json.loads(answer or '[0, "asking the driver for them crashed"]')
-    return (
-        count,
-        "" if count else f"torch sees no GPU ({why}): run this on a machine with an NVIDIA GPU that CUDA_VISIBLE_DEVICES names",
-    )
-
-
-def _count_gpus() -> tuple[int, str]:
-    import torch
-
-    try:
-        count = torch.cuda.device_count()
-        if not count:
-            torch.cuda.init()
-    except Exception as error:  # noqa: BLE001 - whatever the driver says is the answer
-        return 0, (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-    return count, "it counts none"

@@ -1,5 +1,7 @@
 """Start the guest in the user's interpreter: `python start.py COMMANDS REPORTS [program]`, two file descriptors.
 
+`start.py rank PROGRAM ARGUMENTS` is one rank of a program, as torchrun starts it.
+
 It is run as a file and loads our package from where it lies, so that no folder of ours stands on the user's `sys.path`. It
 keeps to the syntax of Python 3.6, so that an interpreter that is too old can say so.
 """
@@ -17,6 +19,14 @@ def main() -> int:
     import os
     from pathlib import Path
 
+    package = str(Path(__file__).resolve().parents[2])
+    if sys.argv[1] == "rank":
+        arguments = sys.argv[2:]
+        sys.argv[1:] = []
+        load(package)
+        from cudagraph_skill.capture.guest import ranks
+
+        return ranks.run(arguments)
     commands, reports = int(sys.argv[1]), int(sys.argv[2])
     program = sys.argv[3:] == ["program"]
     sys.argv[1:] = []
@@ -25,7 +35,7 @@ def main() -> int:
         sentence = f"{sys.executable} is Python {version}, and the check needs 3.10 or newer: name another with `--python`"
         os.write(reports, (json.dumps({"event": "unfit", "said": sentence}) + "\n").encode())
         return 0
-    load(str(Path(__file__).resolve().parents[2]))
+    load(package)
     from cudagraph_skill.capture.guest import server
 
     return server.run_program(commands, reports) if program else server.serve(commands, reports)
