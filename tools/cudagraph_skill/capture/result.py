@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cudagraph_skill.capture.region_map import RegionMap
     from cudagraph_skill.check.findings import Finding, Region
 
 
@@ -29,7 +30,7 @@ class CaptureResult(NamedTuple):
     each is empty where the run did not come so far. `target` is the code that was captured, `output` the tail of what the
     user's code printed, `command` runs it without a graph, or is "". `signatures` has a verdict for each, if there are several.
     `ranks` has the verdict, the sentence and the lines of each rank of a program under torchrun; one that another kept from a
-    verdict of its own is "stopped".
+    verdict of its own is "stopped". `map` has the regions, if a map was asked for.
     """
 
     verdict: str
@@ -46,3 +47,4 @@ class CaptureResult(NamedTuple):
     command: str = ""
     signatures: Sequence[Mapping[str, Any]] = ()
     ranks: Sequence[Mapping[str, Any]] = ()
+    map: RegionMap | None = None

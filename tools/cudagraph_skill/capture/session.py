@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import ranks
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
+from cudagraph_skill.capture.region_map import is_map, of_result
 from cudagraph_skill.capture.reports import is_result
 from cudagraph_skill.capture.result import CaptureResult, Step
 from cudagraph_skill.capture.torchrun import TORCHRUN
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.host import Ended, Guest
     from cudagraph_skill.capture.hub import Hub
+    from cudagraph_skill.capture.region_map import RegionMap
 
     Say = Callable[[str], object]
 
@@ -51,7 +53,8 @@ class Request(NamedTuple):
     `shapes` describe its arguments; `warmup` is the number of calls before the capture, or None. `python` is the interpreter,
     `folder` where it runs. `deadline` is in seconds, `memory` a bound in bytes, 0 for none. `program` is a command, after the
     interpreter and its `flags`, whose own call of `target` is captured instead; with `go_on` it runs on after that, and the
-    first `skip` calls stay eager. `launch` runs it under torchrun, and checks that call on each rank.
+    first `skip` calls stay eager. `launch` runs it under torchrun, and checks that call on each rank. With `map` its
+    regions are measured and captured, too.
     """
 
     target: str
@@ -68,6 +71,7 @@ class Request(NamedTuple):
     go_on: bool = False
     skip: int | None = None
     launch: Launch | None = None
+    map: bool = False
 
 
 class Guests:
@@ -229,7 +233,11 @@ def to_guest(request: Request) -> dict[str, Any]:
         "make": request.make,
         "shapes": list(request.shapes),
         "warmup": request.warmup,
+        "deadline": request.deadline,
+        "map": request.map,
     }
+    if request.map and not request.program:
+        wire["runner"] = "cudagraph_skill.capture.guest.mapping"
     if request.program:
         live: dict[str, Any] = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
         if request.launch:
@@ -303,7 +311,21 @@ def joined_result(
         output=output,
         command=eager_command(request),
         signatures=answer.get("signatures") or (),
+        map=_map(answer, shown, target),
     )
+
+
+def _map(answer: dict[str, Any], shown: _Names, target: Region) -> RegionMap | None:
+    """Return the map of a result, with the first line of each region that does not capture."""
+    given: dict[str, Any] = answer.get("map") or {}
+    if not is_map(given):
+        return None
+    nothing: dict[str, list[Finding]] = {"error": [], "warning": []}
+    causes = {
+        row["number"]: [item for item in row["causes"] if item.get("kind") in ("fails", "wrong")] for row in given["regions"]
+    }
+    first = {number: _observed(items[0], nothing, shown, target) for number, items in causes.items() if items}
+    return of_result(given, first)
 
 
 _CAPTURED = ("safe", "capture_error", "silent_wrong", "not_repeatable")  # eager calls came back

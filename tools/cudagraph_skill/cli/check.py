@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from functools import cache
@@ -16,6 +17,7 @@ from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from cudagraph_skill.check.findings import Report
 
@@ -88,6 +90,12 @@ def _add_run(check: Parser) -> None:
     new.add_argument(
         "--run", action="store_true", dest="on_gpu", help="capture FILE:FUNCTION, replay it, compare it with eager"
     )
+    add_code(new)
+    new.add_argument("--continue", action="store_true", dest="continue_", help="let the program continue after the check")
+
+
+def add_code(new: argparse._ActionsContainer) -> None:
+    """Add the options that say which code runs on the GPU, and how."""
     new.add_argument("--inputs", metavar="NAME", help="the function of the file that returns the arguments")
     new.add_argument(
         "--make", metavar="NAME", help="the function of the file that returns a dict with fn and inputs (default: make)"
@@ -113,7 +121,6 @@ def _add_run(check: Parser) -> None:
         metavar="NAME",
         help="the function to capture in the program after --: FUNCTION or CLASS.METHOD of it, or FILE:…, pkg.mod:…",
     )
-    new.add_argument("--continue", action="store_true", dest="continue_", help="let the program continue after the check")
     new.add_argument("--skip", type=number, metavar="N", help="ignore the first N calls")
     new.add_argument(
         "--nproc",
@@ -129,7 +136,8 @@ def run(args: argparse.Namespace) -> int:
 
     form = "json" if args.json else args.output_format
     if args.on_gpu:
-        return _capture(args, form)
+        with named_verdict():
+            return _captured(args, form)
     options.refuse_without_run(args)
     return _watch(args, form) if args.watch else _check(args, form)
 
@@ -185,16 +193,18 @@ def _stamps(args: argparse.Namespace) -> dict[str, int]:
         return {}
 
 
-def _capture(args: argparse.Namespace, form: str) -> int:
-    """Capture on the GPU, with progress on stderr; what cannot be run has a verdict in JSON too."""
+@contextlib.contextmanager
+def named_verdict() -> Iterator[None]:
+    """Give the error of a run that could not be made a verdict, for JSON."""
     try:
-        return _captured(args, form)
+        yield
     except SkillError as error:
         error.fields["verdict"] = "lacking" if error.exit_code == _LACKING else "misuse"
         raise
 
 
 def _captured(args: argparse.Namespace, form: str) -> int:
+    """Capture on the GPU, with progress on stderr."""
     from cudagraph_skill.capture import options, session
     from cudagraph_skill.capture.output import exit_code, text, written
     from cudagraph_skill.check.input.source import lines_of

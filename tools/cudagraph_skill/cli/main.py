@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill import __version__
 from cudagraph_skill.cli import check, completion, config, errors, explain, next_step, read, recommend, scaffold, search, serve
+from cudagraph_skill.cli import map as map_
 from cudagraph_skill.cli.arguments import EXIT_CODES, Parser
 from cudagraph_skill.cli.terminal import leave_quietly, say
 from cudagraph_skill.errors import SkillError
@@ -18,7 +19,7 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (search, read, errors, explain, check, config, recommend, scaffold, serve, completion)
+COMMANDS = (search, read, errors, explain, check, map_, config, recommend, scaffold, serve, completion)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,7 +66,7 @@ def _with_flags(argv: Sequence[str]) -> Sequence[str]:
 
 def _divided(argv: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
     """Split off the command after `--` of a run, which is not ours to parse."""
-    if list(argv[:1]) != ["check"] or "--" not in argv or "--run" not in argv[: argv.index("--")]:
+    if "--" not in argv or not (argv[0] == "map" or (argv[0] == "check" and "--run" in argv[: argv.index("--")])):
         return argv, None
     end = argv.index("--")
     return argv[:end], list(argv[end + 1 :])

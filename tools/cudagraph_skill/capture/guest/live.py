@@ -318,7 +318,7 @@ class Watch:
             recorded = [(name, calls) for name, calls in self._calls.items() if calls]
             often = sorted(recorded, key=lambda item: -self._passed[item[0]])
             results: dict[str, dict[str, Any]] = {}
-            for name, calls in often[:_MOST_SIGNATURES]:
+            for name, calls in often[: 1 if self._request.get("map") else _MOST_SIGNATURES]:
                 results[name] = self._checked(calls)
                 if not results[name].get("agreed") and self._report.several:
                     break  # the other ranks do not come to the next signature with this one
@@ -337,6 +337,10 @@ class Watch:
         subject.draws = self._streams.draws()
         source.reuse(subject, "the program's own objects")
         with _device(calls[-1], subject.roots):
+            if self._request.get("map"):
+                from cudagraph_skill.capture.guest import mapping
+
+                return mapping.mapped(source, self._report)
             return verdict.checked(source, self._report)
 
 

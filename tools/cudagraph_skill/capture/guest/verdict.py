@@ -60,7 +60,7 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
 def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR0911 - one return for each way to end
     """Return the result for one source: verdict, causes, graph, rounds, machine, notes."""
     request = source.request
-    why = _unusable()
+    why = unusable()
     if why:
         return _without_causes("lacking", why, request)
     notes = _other_processes()
@@ -497,7 +497,7 @@ def _memory(error: BaseException) -> str:
     return f"the GPU has too little memory for this check{wanted}: {free:.1f} of {total:.1f} GiB are free; make the inputs or the model smaller"
 
 
-def _unusable() -> str:
+def unusable() -> str:
     """Return why the GPU cannot be used, as one sentence; "" if it can."""
     try:
         torch.cuda.init()
