@@ -212,6 +212,17 @@ def test_a_draw_on_the_cpu_is_named_as_one(tmp_path: Path) -> None:
     assert found[:1] == [("cpu-torch-random", line_of(tmp_path / "train.py", "wanted"))]
 
 
+def test_work_that_a_capture_misses_is_named_if_its_result_changes() -> None:
+    def work(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    then, now = (on_gpu(recorded(work, torch.full((2,), value)))[0] for value in (1.0, 3.0))
+    missed = then._replace(missed=True, captured=False, results=())
+    logs = why_wrong.Logs([[then], [now]], [missed], [set(), set()])
+    assert [cause.category for cause in why_wrong.explain(logs, observations())] == ["stream-missing"]
+    assert why_wrong.explain(logs._replace(eager=[[now], [now]]), observations()) == []
+
+
 def test_a_choice_among_layers_is_named_where_it_is_made(tmp_path: Path) -> None:
     source = "class A:\n    def __init__(self):\n        self.layers, self.turn = [torch.ones(2), torch.zeros(2)], -1\n\n    def go(self, x):\n        self.turn += 1\n        layer = self.layers[self.turn % 2]  # wanted\n        return x * layer\n\n\nfn = A().go\n"
     user = imported(tmp_path / "train.py", HEAD + source)

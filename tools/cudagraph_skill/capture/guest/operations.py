@@ -32,7 +32,8 @@ class Operation(NamedTuple):
     `scalars` are its numbers and small CPU tensors. `inputs` are the address of each tensor argument's storage, the address of
     its data, and the number of the operation that made it (-1: none of this recording). `outputs` are the addresses of the
     results' storages, `results` samples of their values, on the device. `captured` is whether its stream was capturing, `host`
-    whether it worked on CPU tensors alone, `optimizer` whether torch.optim called it.
+    whether it worked on CPU tensors alone, `optimizer` whether torch.optim called it. `missed` is whether it computed on the GPU
+    while a capture went on, on a stream that does not capture: then there are no samples.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Operation(NamedTuple):
     host: bool
     optimizer: bool
     inside: tuple[Frame, ...] = ()
+    missed: bool = False
 
     @property
     def library(self) -> Place | None:
@@ -79,10 +81,14 @@ class _Mode(TorchDispatchMode):
 
 
 class Recorder(_Mode):
-    """Records each operation with a sample of its results; under capture the graph refreshes the samples in each replay."""
+    """Records each operation with a sample of its results; under capture the graph refreshes the samples in each replay.
 
-    def __init__(self) -> None:
+    `capturing`: it stands within a capture. Samples of work on other streams would allocate there, which breaks the capture.
+    """
+
+    def __init__(self, capturing: bool = False) -> None:
         super().__init__()
+        self._capturing = capturing
         self.log: list[Operation] = []
         self._made: dict[int, int] = {}
         self._alive: list[Any] = []  # memory that is not used again while this records, so that an address names one tensor
@@ -102,6 +108,8 @@ class Recorder(_Mode):
         made = _tensors_in(flat(out))
         on_gpu = any(tensor.is_cuda for tensor in (*taken, *made))
         own, inside = stack.stack()
+        captured = on_gpu and _captures()
+        missed = self._capturing and on_gpu and not captured
         self.log.append(
             Operation(
                 name=str(func),
@@ -110,11 +118,12 @@ class Recorder(_Mode):
                 shapes=tuple(tuple(tensor.shape) for tensor in (*taken, *made)[:_MAX_TENSORS]),
                 inputs=inputs,
                 outputs=tuple(memory(tensor) for tensor in made[:_MAX_TENSORS]),
-                results=_samples(made or _written(func, args, kwargs)),
-                captured=on_gpu and _captures(),
+                results=() if missed else _samples(made or _written(func, args, kwargs)),
+                captured=captured,
                 host=not on_gpu and bool(made) and _computes(func),
                 optimizer=stack.through("/torch/optim/"),
                 inside=inside,
+                missed=missed and _computes(func),
             )
         )
         for tensor in made:

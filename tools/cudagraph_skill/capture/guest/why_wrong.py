@@ -109,7 +109,7 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
     """Record the captured call in a fresh copy; return its operations with the results of replay `last`."""
     subject = source.fresh()
     checks.warm_up(subject, warm_ups)
-    recorder = operations.Recorder()
+    recorder = operations.Recorder(capturing=True)
     attempt = checks.capture(subject, warm_ups, lambda: recorder)
     if attempt.error is not None:
         raise attempt.error
@@ -184,7 +184,8 @@ def _compared(
 ) -> Cause | None:
     """Return how the replay of one operation differs from eager; None if it does not."""
     equal = _has_equal_results(eager, replayed, exact)
-    if not replayed.captured and not replayed.host and replayed.results and not equal:
+    changes = earlier is None or not _has_equal_results(eager, earlier)
+    if replayed.missed and changes:
         place = deciding_line.first(replayed.stack, deciding_line.stream_block)
         message = "puts work on a stream that is not capturing: the graph does not have it"
         return _wrong("stream-missing", place.place if place else replayed.place, message, replayed)
