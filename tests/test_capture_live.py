@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import live, signatures
+from cudagraph_skill.capture.guest import live, load, modes, signatures, state
 from cudagraph_skill.capture.guest.agreement import Alone
 from user_files import line_of, same_interpreter, written
 
@@ -318,6 +319,109 @@ def test_calls_are_taken_by_signature(tmp_path: Path, take: Callable[..., Taken]
     assert shapes.count((1, 4)) >= 5
     assert shapes.count((256, 4)) >= 5
     assert set(taken.signatures) == {"float32[1, 4] on cpu", "float32[256, 4] on cpu"}
+
+
+def test_a_model_that_trains_and_is_evaluated_has_two_signatures(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    source = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop, self.norm = torch.nn.Dropout(), torch.nn.BatchNorm1d(4).eval()
+
+        def forward(self, x):
+            return self.norm(self.drop(x))
+
+    net = Net()
+    for n in range(40):
+        net.drop.train(n % 2 == 0)
+        with torch.set_grad_enabled(n % 2 == 0):
+            net(torch.zeros(2, 4))
+    """
+    taken = take("Net.forward", written(tmp_path / "main.py", textwrap.dedent(source)))
+    assert set(taken.signatures) == {
+        "float32[2, 4] on cpu, 1 of 3 modules in eval mode",
+        "float32[2, 4] on cpu, 2 of 3 modules in eval mode, no_grad",
+    }
+
+
+def test_a_call_is_made_in_the_modes_of_when_it_was_recorded() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout())
+    roots = [("", net)]
+    with torch.no_grad():
+        net.eval()
+        recorded = modes.now(roots)
+    net.train()
+    assert recorded._replace(autocast=torch.bfloat16).words == "eval mode, no_grad, autocast bfloat16"
+    assert modes.now(roots).words == ""
+    call = live._under(recorded, lambda x: (net(x).requires_grad, net.training, modes.now().words))
+    assert call(torch.ones(1, 2)) == (False, False, "no_grad")
+    assert torch.is_grad_enabled()
+
+
+COMPILED = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return inner(self.layer(x))
+
+    def scaled(self, x):
+        return self.layer(x) * 2
+
+
+def inner(x):
+    return x.relu()
+
+
+def step(x):
+    return net(x) + 1
+
+
+@torch.compile(backend="eager", fullgraph=True)
+def decorated(x):
+    return net(x) - 1
+
+
+net = Net()
+whole = torch.compile(net, backend="eager", fullgraph=True)
+method = torch.compile(net.scaled, backend="eager", fullgraph=True)
+step = torch.compile(step, backend="eager", fullgraph=True)
+in_place = Net()
+in_place.compile(backend="eager", fullgraph=True)
+calls = {"Net.forward": whole, "Net.scaled": method, "step": step, "decorated": decorated, "inner": step, "compile": in_place}
+"""
+
+
+@pytest.mark.parametrize("target", ["Net.forward", "Net.scaled", "step", "decorated", "compile"])
+def test_a_compiled_target_is_watched_from_outside(tmp_path: Path, take: Callable[..., Taken], target: str) -> None:
+    main = written(tmp_path / "main.py", COMPILED + LOOP.format(f"calls[{target!r}](torch.ones(2, 4))"))
+    taken = take("Net.forward" if target == "compile" else target, main)
+    assert len(taken) == 6
+    assert [tuple(args[0].shape) for args, _ in taken] == [(2, 4)] * 6
+    assert taken.owner is None
+
+
+def test_what_is_called_within_a_compiled_region_is_never_called(tmp_path: Path, take: Callable[..., Taken]) -> None:
+    taken = take("inner", written(tmp_path / "main.py", COMPILED + LOOP.format('calls["inner"](torch.ones(2, 4))')))
+    assert "inner was never called" in taken.said
+    assert "only the compiled callable is called" in taken.said
+
+
+def test_state_is_found_behind_a_compiled_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    written(tmp_path / "compiled_program.py", COMPILED)
+    program = importlib.import_module("compiled_program")
+    for target in (program.step, program.whole.forward):
+        assert any(value is program.net.layer.weight for _, value in state.walk([("", target)]))
+    assert load.definition(program.step)[2] == "step"
+    assert load.definition(program.whole.forward)[2] == "Net.forward"
 
 
 def test_calls_that_all_have_signatures_of_their_own_are_not_waited_for(tmp_path: Path, take: Callable[..., Taken]) -> None:

@@ -248,6 +248,13 @@ def test_a_hang_ends_at_the_deadline_and_its_line_is_known(trials: Trials) -> No
     assert (Path(file).name, line, function) == (f"trial_{trials.number}.py", trials.line("# here"), "wait_for_it")
 
 
+def test_a_draft_counts_where_no_result_comes(trials: Trials) -> None:
+    ended = trials.ask("report.draft({'verdict': 'capture_error', 'said': 'fails'})\ntime.sleep(99)", deadline=1)
+    assert ended.result == {"verdict": "capture_error", "said": "fails"}
+    ended = trials.ask("report.draft({'verdict': 'capture_error'})\nreport.result({'verdict': 'safe'})")
+    assert ended.result == {"verdict": "safe"}
+
+
 def test_a_hang_in_the_import_is_known_too(trials: Trials) -> None:
     ended = trials.ask("pass", "time.sleep(99)", deadline=0.5)
     assert (ended.ended["how"], functions(ended)[-1]) == ("deadline", "prepare")

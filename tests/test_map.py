@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture import map_output, region_map, session
-from cudagraph_skill.capture.guest import load, mapping, regions
+from cudagraph_skill.capture.guest import load, mapping, modes, regions
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.text import Steps
 
@@ -75,21 +75,21 @@ def test_a_module_is_told_with_its_arguments_and_modes() -> None:
     with regions.followed(regions.watch(subject), lambda _: contextlib.nullcontext(), took):
         subject.call(*subject.inputs()[0])
     assert [tuple(each.args[0].shape) for each in given] == [(2, 4)] * 5
-    assert {(each.grad, each.autocast) for each in given} == {(True, None)}
+    assert {(each.modes.grad, each.modes.autocast) for each in given} == {(True, None)}
 
 
 def test_a_module_is_called_with_its_backward_pass_where_gradients_flow() -> None:
     module = torch.nn.Linear(2, 1)
-    given = regions.Arguments((torch.ones(3, 2),), {}, True, None)
+    given = regions.Arguments((torch.ones(3, 2),), {}, modes.now())
     mapping._forward(module, given, *given.args)
     assert module.weight.grad is not None
     module.weight.grad = None
-    mapping._forward(module, given._replace(grad=False), *given.args)
+    mapping._forward(module, given._replace(modes=given.modes._replace(grad=False)), *given.args)
     assert module.weight.grad is None
 
 
 def test_equal_layers_are_of_one_kind_and_others_are_not() -> None:
-    given = regions.Arguments((torch.ones(2, 4),), {}, True, None)
+    given = regions.Arguments((torch.ones(2, 4),), {}, modes.now())
     layers = [torch.nn.Linear(4, wide) for wide in (4, 4, 5)]
     parts = [regions.Region(number, "module", "", layer, None) for number, layer in enumerate(layers)]
     first, second, third = (mapping._kind(part, given) for part in parts)

@@ -34,7 +34,7 @@ _LOOK = 0.05  # seconds between two looks at whether the caller wants to stop
 
 
 class Ended(NamedTuple):
-    """The outcome of a request: `result` (None if there is none), the steps, how it ended, and the output's tail.
+    """The outcome of a request: `result` or the last draft of it (None: neither), the steps, how it ended, the output's tail.
 
     `ended` holds `how` (done, deadline, memory, signal, exit or cancelled), `detail`, `stack` ([file, line, function],
     outermost first), `left_behind`, the number of processes that had to be killed, and `unread` reports, if any.
@@ -196,6 +196,7 @@ class _Tree:
         self._send({"id": self._number, "request": request, "deadline": deadline, "memory": memory})
         hung = time.monotonic() + deadline + _LATE
         result: dict[str, Any] | None = None
+        draft: dict[str, Any] | None = None
         steps: list[dict[str, Any]] = []
         asked = False
         while True:
@@ -203,16 +204,18 @@ class _Tree:
             for event in events:
                 kind = event["event"]
                 if kind == "ended":
-                    return self._ended(result, steps, event)
+                    return self._ended(draft if result is None else result, steps, event)
                 if kind == "result":
                     result = _without(event, "event")
+                elif kind == "draft":
+                    draft = _without(event, "event")
                 elif kind == "step":
                     steps.append(_without(event, "event"))
                 self._raise_if_unfit(event)
                 if on_event and kind in {"progress", "step"}:
                     on_event(event)
             if not alive or time.monotonic() > hung:
-                return self._ended(result, steps, self._own_end(alive, deadline))
+                return self._ended(draft if result is None else result, steps, self._own_end(alive, deadline))
             if cancelled and not asked and cancelled():
                 asked = True
                 self._send({"cancel": self._number})

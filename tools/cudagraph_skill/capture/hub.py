@@ -25,7 +25,6 @@ _EVENTS = {
     **reports.EVENTS,
     "hello": {"rank": int, "world": int},
     "agree": {"name": str},
-    "draft": {},
 }
 
 

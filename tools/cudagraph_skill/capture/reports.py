@@ -13,6 +13,7 @@ EVENTS: dict[str, dict[str, Any]] = {  # of a guest
     "unfit": {"said": str},
     "progress": {"said": str},
     "step": {"name": str, "outcome": str, "said": str, "seconds": _NUMBER},
+    "draft": {},
     "result": {},
     "ended": {"how": str, "detail": str, "stack": list, "left_behind": int},
 }

@@ -504,7 +504,11 @@ def _where(stack: Sequence[Any], shown: _Names) -> str:
 def _end(result: dict[str, Any] | None, ended: dict[str, Any]) -> list[str]:
     """Return notes about how a run ended that gave a result."""
     notes = []
-    if result is not None and ended.get("how", "done") != "done":
+    if result is not None and ended.get("how") == "deadline":
+        notes.append(
+            f"after this result it ran into the deadline of {ended.get('detail')}; `--deadline` gives it longer to say more"
+        )
+    elif result is not None and ended.get("how", "done") != "done":
         notes.append(f"after the result the process ended by {ended.get('detail') or ended.get('how')}")
     if unread := int(ended.get("unread") or 0):
         notes.append(f"{unread} reports could not be read: something else wrote into their pipe, or a writer was killed")

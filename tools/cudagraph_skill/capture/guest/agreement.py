@@ -29,7 +29,7 @@ class Alone:
         return [value]
 
     def draft(self, result: dict[str, Any]) -> None:
-        """Report a result that counts if what follows does not come back; alone, the steps so far tell as much."""
+        """Report a result that counts if what follows does not come back; one that reports nothing passes over it."""
 
     def any(self, name: str, value: bool) -> bool:
         """Return whether it is so on any rank."""

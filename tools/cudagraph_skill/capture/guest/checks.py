@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import load, nodes, stack, state, tensors
+from cudagraph_skill.capture.guest import load, nodes, operations, stack, state, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WARM_UPS = 3
 _REPLAYS, _MANY_REPLAYS, _FEW_REPLAYS = 6, 14, 4  # on new inputs; where Python state changes; where one call takes long
 _LONG = 0.3  # seconds of a call
+_VERY_LONG = 1.0  # seconds of a call in the program from which on it is captured first: most fail there, and soon
 _SPREADS = 20  # times eager's own spread before a replay counts as different
 SURE = 1e-2  # a relative difference that needs no third eager copy as a control
 _DOUBT = 0.3  # a relative difference that needs no second captured copy as a control
@@ -414,6 +415,11 @@ def run(source: Source, report: Any) -> Observations:
     warm_ups = first.warmup if first.warmup is not None else WARM_UPS
     if source.request.get("warmup") is not None:
         warm_ups = int(source.request["warmup"])
+    if report.most("the time of a call in the program", first.seconds) > _VERY_LONG:
+        captured = capture_and_replay(first, warm_ups, 0, report, lambda *_: None)
+        if captured.failed:
+            return Observations(captured, None, [], {}, warm_ups, set(), {})
+        first = second = source.fresh()
     eager, rounds, spread = _eager(source, first, second, warm_ups, report)
     del first, second
     gc.collect()
@@ -505,12 +511,18 @@ def _first_call(subject: Subject) -> Call:
     why = load.unfit(subject, args, kwargs)
     if why:
         raise load.Misuse(why)
-    call = eager_call(subject, 0, given=(args, kwargs))
-    if not load.on_gpu(subject, (args, kwargs), ()):
-        raise load.Misuse(
-            f"{subject.name} works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
-        )
+    reached = load.reached(subject, (args, kwargs))
+    if any(tensor.is_cuda for tensor in reached):
+        return eager_call(subject, 0, given=(args, kwargs))
+    with operations.Devices() as devices:
+        call = eager_call(subject, 0, given=(args, kwargs))
+    if not devices.gpu:
+        raise load.Misuse(f"{subject.name} {_WITHOUT_GPU if reached else _WITHOUT_TENSORS}")
     return call
+
+
+_WITHOUT_GPU = "works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
+_WITHOUT_TENSORS = "does nothing on the GPU: a graph of it is empty, and replays leave it out; call it between replays"
 
 
 def _inputs(subject: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:

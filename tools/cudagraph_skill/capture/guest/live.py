@@ -12,14 +12,17 @@ import importlib.util
 import inspect
 import os
 import sys
+import time
 import types
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.capture.guest import callees
+from cudagraph_skill.capture.guest import callees, compiled
 from cudagraph_skill.capture.guest.agreement import Apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from cudagraph_skill.capture.guest.modes import Modes
 
 SKIPPED, RECORDED = 3, 5  # calls that pass first; calls after them of each signature whose arguments are recorded
 _MOST_SIGNATURES, _MOST_RECORDED = 4, 20  # signatures that are checked; calls that are recorded of all together
@@ -39,6 +42,7 @@ def run(request: dict[str, Any], report: Any) -> None:
     target = Target(request)
     watch = Watch(request, report)
     sys.meta_path.insert(0, _Finder(target, watch))
+    compiled.follow(watch.around_compiled)
     report.progress(f"running {' '.join(request['arguments'][:2])} until {request['target']} is called")
     try:
         _watched(request, report, target, watch)
@@ -228,26 +232,35 @@ class Watch:
         self.done = False
         self._function: Callable[..., Any] | None = None
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap the target."""
+    def __call__(self, function: Callable[..., Any], bound: bool = False) -> Callable[..., Any]:
+        """Wrap the target; one that is `bound` is called without its object."""
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if self.done or self._inside or not self._same(function, args):
+            import torch
+
+            if torch.compiler.is_compiling():  # Dynamo reads no further
+                return function(*args, **kwargs)
+            if self.done or self._inside or not self._same(function, args, bound):
                 return function(*args, **kwargs)
             return self._called(function, args, kwargs)
 
+        setattr(watched, compiled.MARK, True)
         return watched
 
-    def _same(self, function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    def around_compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap what torch.compile made of the target."""
+        return self(function, bound=hasattr(compiled.plain(function), "__self__"))
+
+    def _same(self, function: Callable[..., Any], args: tuple[Any, ...], bound: bool) -> bool:
         """Return whether this is a method of the same object as in the first call; a model may contain a layer many times."""
-        owner = args[0] if args and _is_method(function, args[0]) else None
+        owner = args[0] if args and not bound and _is_method(function, args[0]) else None
         if self._count == 0:
             self._owner, self._function = owner, function
         return owner is self._owner and (owner is not None or _code(function) is _code(self._function))
 
     def _called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from cudagraph_skill.capture.guest import state, streams, tensors
+        from cudagraph_skill.capture.guest import modes, state, streams, tensors
 
         self._count += 1
         self._streams = self._streams or streams.Streams(tensors.copied)
@@ -256,17 +269,21 @@ class Watch:
         given = args[1:] if self._owner is not None else args
         self._opaque = tensors.state_among((given, kwargs), self._earlier)
         self._streams.seen(leaf for _, leaf in tensors.leaves((given, kwargs)))
-        signature = self._report.same(f"call {self._count} of the target", tensors.signature(given, kwargs))
+        roots = _roots(function, self._owner, self._opaque)
+        under = modes.now(roots)
+        called_with = ", ".join(filter(None, (tensors.signature(given, kwargs), under.words)))
+        signature = self._report.same(f"call {self._count} of the target", called_with)
         self._passed[signature] = self._passed.get(signature, 0) + 1
         if self._count <= self._skip:
             with self._callees.watching() if self._count == 1 else contextlib.nullcontext():
                 return self._within(function, args, kwargs)
         calls = self._calls.setdefault(signature, [])
-        roots = _roots(function, self._owner, self._opaque)
         given, kwargs_given = self._streams.recorded((given, kwargs))
-        calls.append(_Call(roots, given, kwargs_given, self._left))
+        calls.append(_Call(roots, given, kwargs_given, self._left, under))
         if len(calls) <= RECORDED and sum(map(len, self._calls.values())) <= _MOST_RECORDED:
+            start = time.monotonic()
             result = self._within(function, args[: len(args) - len(given)] + given, kwargs_given)
+            calls[-1].seconds = time.monotonic() - start
             self._left = state.scalars(roots)
             return result
         if self._report.any("whether a call drew from an iterator", self._streams.drawn) or len(calls) == 1:
@@ -302,7 +319,8 @@ class Watch:
             return
         calls = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
         often = callees.described(self._callees, _code(self._function)) if self._count else ""
-        hint = often or ("use a smaller `--skip`" if self._count else "name what the program calls")
+        compiles = "; within torch.compile only the compiled callable is called" * ("torch._dynamo" in sys.modules)
+        hint = often or ("use a smaller `--skip`" if self._count else f"name what the program calls{compiles}")
         self._report.result(
             _without_causes("misuse", f"the program ended, and {self._request['target']} {calls}: {hint}", self._request)
         )
@@ -320,6 +338,8 @@ class Watch:
             results: dict[str, dict[str, Any]] = {}
             for name, calls in often[: 1 if self._request.get("map") else _MOST_SIGNATURES]:
                 results[name] = self._checked(calls)
+                if not self._report.several:
+                    self._report.draft(signatures.joined(results, self._passed))
                 if not results[name].get("agreed") and self._report.several:
                     break  # the other ranks do not come to the next signature with this one
             gc.collect()  # graphs that hold collectives go before the program closes its process group
@@ -373,13 +393,19 @@ def _code(function: Any) -> Any:
 
 
 class _Call:
-    """The copied arguments of one real call, and the numbers that other code changed since the call before."""
+    """One real call: its arguments, copied, its modes and duration, and the numbers that other code changed since the one before."""
 
     def __init__(
-        self, roots: list[tuple[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any], before: dict[str, Any] | None
+        self,
+        roots: list[tuple[str, Any]],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        before: dict[str, Any] | None,
+        under: Modes,
     ) -> None:
         from cudagraph_skill.capture.guest import state, tensors
 
+        self.modes, self.seconds = under, 0.0
         self.args, self.kwargs = tensors.copied(args), tensors.copied(kwargs)
         entered = state.scalars(roots) if before is not None else {}
         self.changed = {
@@ -392,13 +418,13 @@ class _Call:
 def _roots(function: Callable[..., Any], owner: Any, opaque: list[Any]) -> list[tuple[str, Any]]:
     """Return where to look for state: what the target closes over, its object, and models among its arguments."""
     arguments = [(f"argument {type(value).__name__}", value) for value in opaque]
-    return [("", function), *([("self", owner)] if owner is not None else []), *arguments]
+    return [("", compiled.plain(function)), *([("self", owner)] if owner is not None else []), *arguments]
 
 
 def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaque: list[Any]) -> Any:
     from cudagraph_skill.capture.guest import load, state, tensors
 
-    call = functools.partial(function, owner) if owner is not None else function
+    call = _under(calls[0].modes, functools.partial(function, owner) if owner is not None else function)
     roots = _roots(function, owner, opaque)
 
     def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -411,7 +437,19 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaqu
     objects = tuple(
         (f"argument {type(value).__name__}", value) for value in tensors.opaque_objects((calls[-1].args, calls[-1].kwargs))
     )
-    return load.Subject(call, inputs, None, roots, None, name, numbered=True, input_makers=objects)
+    seconds = max(call.seconds for call in calls)
+    return load.Subject(call, inputs, None, roots, None, name, numbered=True, input_makers=objects, seconds=seconds)
+
+
+def _under(modes: Modes, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the call in the modes of when it was recorded; other calls of the program may be in others."""
+
+    @functools.wraps(call)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with modes.entered():
+            return call(*args, **kwargs)
+
+    return called
 
 
 def _without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:

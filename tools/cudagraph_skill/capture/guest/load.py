@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import stack, state, tensors
+from cudagraph_skill.capture.guest import compiled, stack, state, tensors
 
 if TYPE_CHECKING:
     import types
@@ -47,7 +47,8 @@ class Subject:
     `state()` are the tensors that count besides the result, or None where the user named none; `roots` is where the search for
     state begins, `input_makers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
     calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `earlier` is for `tensors.state_among`;
-    `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call.
+    `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call;
+    `seconds` is how long a call took in the user's program, 0 if it made none.
     """
 
     call: Callable[..., Any]
@@ -60,6 +61,7 @@ class Subject:
     input_makers: tuple[tuple[str, Any], ...] = ()
     earlier: dict[Any, Any] = field(default_factory=dict)
     draws: list[list[stack.Place]] = field(default_factory=list)
+    seconds: float = 0.0
 
     @property
     def reach(self) -> list[tuple[str, Any]]:
@@ -392,6 +394,7 @@ def definition(function: Any) -> tuple[str, int, str]:
 def _code_owner(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
+    function = compiled.plain(function)
     if isinstance(function, torch.nn.Module):
         function = function.forward
     elif not inspect.isroutine(function) and not isinstance(function, type):
@@ -399,8 +402,6 @@ def _code_owner(function: Any) -> Any:
     return inspect.unwrap(getattr(function, "__func__", function))
 
 
-def on_gpu(subject: Subject, args: Any, out: Any) -> bool:
-    """Return whether anything of a call is on the GPU."""
-    return any(
-        tensor.is_cuda for tensor in (*tensors.tensors(args), *tensors.tensors(out), *state.tensors(subject.reach).values())
-    )
+def reached(subject: Subject, args: Any) -> list[torch.Tensor]:
+    """Return the tensors that a call is given or can reach."""
+    return [*tensors.tensors(args), *state.tensors(subject.reach).values()]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import agreement, checks, load, regions, tensors, verdict, why_failed
+from cudagraph_skill.capture.guest import agreement, checks, load, modes, regions, tensors, verdict, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,16 +129,14 @@ class _Silent(agreement.Alone):
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    on = torch.is_autocast_enabled("cuda")
-    copied: tuple[tuple[Any, ...], dict[str, Any]] = tensors.copied(args), tensors.copied(kwargs)
-    return regions.Arguments(*copied, torch.is_grad_enabled(), torch.get_autocast_dtype("cuda") if on else None)
+    return regions.Arguments(tensors.copied(args), tensors.copied(kwargs), modes.now())
 
 
 def _kind(part: Region, given: Arguments) -> tuple[Any, ...]:
     """Return what two modules have in common that are checked once: class, parameters, mode, and what they are called with."""
     shapes = tuple((name, tuple(value.shape), value.dtype) for name, value in part.owner.state_dict(keep_vars=True).items())
     signature = tensors.signature(given.args, given.kwargs)
-    return type(part.owner), shapes, part.owner.training, signature, given.grad, given.autocast
+    return type(part.owner), shapes, part.owner.training, signature, given.modes
 
 
 def _of_module(part: Region, given: Arguments) -> load.Subject:
@@ -151,10 +149,7 @@ def _of_module(part: Region, given: Arguments) -> load.Subject:
 
 
 def _forward(module: torch.nn.Module, given: Arguments, *args: Any, **kwargs: Any) -> Any:
-    with contextlib.ExitStack() as modes:
-        modes.enter_context(torch.set_grad_enabled(given.grad))
-        if given.autocast is not None:
-            modes.enter_context(torch.autocast("cuda", dtype=given.autocast))
+    with given.modes.entered():
         out = module(*args, **kwargs)
     losses = [tensor.float().sum() for tensor in tensors.tensors(out) if tensor.requires_grad and tensor.is_floating_point()]
     if losses:

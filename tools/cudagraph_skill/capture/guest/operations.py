@@ -15,6 +15,7 @@ from cudagraph_skill.capture.guest import nodes, stack, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
 
     from cudagraph_skill.capture.guest.stack import Frame, Place
 
@@ -73,11 +74,45 @@ def flat(value: Any) -> Iterator[Any]:
 
 
 class _Mode(TorchDispatchMode):
-    """A dispatch mode that is not wrapped for Dynamo: wrapping imports Dynamo on first use, which takes seconds."""
+    """A dispatch mode within which nothing is compiled, so that each operation has its line.
+
+    A higher-order operator such as `flex_attention` comes as one operation.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stances = contextlib.ExitStack()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False
+        return False  # what True does imports Dynamo, which takes seconds
+
+    def __enter__(self) -> Self:
+        if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
+            self._stances.enter_context(torch.compiler.set_stance("force_eager"))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        self._stances.close()
+
+
+class Devices(_Mode):
+    """Sees whether anything runs on the GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gpu = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.gpu = self.gpu or any(tensor.is_cuda for tensor in _tensors_in(flat([args, kwargs, out])))
+        return out
 
 
 class Recorder(_Mode):
@@ -168,7 +203,8 @@ def _computes(func: Any) -> bool:
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """Return the tensors that an operation without a result changes, by its schema."""
     written = []
-    for number, argument in enumerate(func._schema.arguments):
+    schema = getattr(func, "_schema", None)  # a higher-order operator has none
+    for number, argument in enumerate(schema.arguments if schema is not None else ()):
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = args[number] if number < len(args) else kwargs.get(argument.name)
             written += [item for item in flat([given]) if isinstance(item, torch.Tensor)]

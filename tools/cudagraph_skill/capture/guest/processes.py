@@ -103,6 +103,10 @@ class Reports(Alone):
         """Report a finished step: `outcome` is ok, failed, differs or skipped; `seconds` is its duration."""
         self.send({"event": "step", "name": name, "outcome": outcome, "said": message, "seconds": round(seconds, 4)})
 
+    def draft(self, result: dict[str, Any]) -> None:
+        """Report a result that counts if no other comes; the last one does."""
+        self.send({**result, "event": "draft"})
+
     def result(self, result: dict[str, Any]) -> None:
         """Report the result; the last one counts."""
         self.send({**result, "event": "result"})

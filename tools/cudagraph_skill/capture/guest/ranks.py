@@ -38,10 +38,6 @@ class RankReports(Reports):
             raise Apart(answer["verdict"], answer["said"])
         return list(answer["values"])
 
-    def draft(self, result: dict[str, Any]) -> None:
-        """Report a result that counts if what follows does not come back."""
-        self.send({**result, "event": "draft"})
-
     def answer(self) -> dict[str, Any]:
         """Wait for the next message of the host; without a host the rank is told to stop."""
         while b"\n" not in self._unread:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cudagraph_skill.capture.guest.load import Subject
+    from cudagraph_skill.capture.guest.modes import Modes
 
 MODULE, BACKWARD, OPTIMIZER, WHOLE = "module", "backward", "optimizer", "call"
 _MOST = 2000  # regions
@@ -55,8 +56,7 @@ class Arguments(NamedTuple):
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    grad: bool
-    autocast: torch.dtype | None
+    modes: Modes
 
 
 class Watch:

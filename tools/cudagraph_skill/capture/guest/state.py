@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.nn.parameter import is_lazy
 
-from cudagraph_skill.capture.guest import stack
+from cudagraph_skill.capture.guest import compiled, stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -91,6 +91,9 @@ def _key(key: Any, number: int) -> str:
 
 
 def _of_function(function: types.FunctionType) -> list[tuple[str, Any]]:
+    inner = compiled.plain(function)
+    if inner is not function:
+        return [("", inner)]
     if stack.ours(function.__code__.co_filename):  # what stands around the target while it is watched
         return [("", part) for part in (getattr(function, "__wrapped__", None),) if part is not None]
     parts: list[tuple[str, Any]] = []
@@ -116,7 +119,7 @@ def _data(value: Any) -> bool:
     """Return whether a global is worth following: not a module, nor a function or class of a library."""
     if isinstance(value, types.ModuleType):
         return False
-    code = getattr(value, "__code__", None)
+    code = getattr(compiled.plain(value), "__code__", None)
     if code is not None:
         return stack.rank(code.co_filename) == 2
     if isinstance(value, type):

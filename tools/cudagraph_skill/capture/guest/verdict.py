@@ -200,7 +200,7 @@ def _failed(source: load.Source, observations: checks.Observations, report: Any)
     if cause is not None:
         report.step("capture", "failed", why_failed.shown(cause))
     result = _unexplained_failure(source, observations, cause)
-    report.draft({**result, "agreed": True})  # communication after a capture that failed on one rank only may hang
+    report.draft({**result, "agreed": True})  # what explains it may take long, or hang where only one rank's capture failed
     if report.any("whether memory is short", result["verdict"] == "lacking"):
         return result
     causes, notes = why_failed.explain(source, observations, report)

@@ -1,0 +1,58 @@
+"""What a call runs under besides its arguments: gradients, inference mode, autocast, and the mode of each module in reach."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from cudagraph_skill.capture.guest import state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Modes(NamedTuple):
+    """`autocast` is its dtype on the GPU, None where it is off; `training` has each module with its flag."""
+
+    grad: bool
+    inference: bool
+    autocast: torch.dtype | None
+    training: tuple[tuple[torch.nn.Module, bool], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Describe what of it is not as in training without autocast."""
+        evaluated = sum(not training for _, training in self.training)
+        part = "" if evaluated == len(self.training) else f"{evaluated} of {len(self.training)} modules in "
+        said = {
+            f"{part}eval mode": evaluated > 0,
+            "inference_mode": self.inference,
+            "no_grad": not self.grad and not self.inference,
+            f"autocast {str(self.autocast).removeprefix('torch.')}": self.autocast is not None,
+        }
+        return ", ".join(words for words, holds in said.items() if holds)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Put the modules into their modes, which stay, and enter the others for the time of the block."""
+        for module, training in self.training:
+            module.training = training
+        with contextlib.ExitStack() as modes:
+            if torch.is_inference_mode_enabled() != self.inference:
+                modes.enter_context(torch.inference_mode(self.inference))
+            modes.enter_context(torch.set_grad_enabled(self.grad))
+            if self.autocast != _autocast():
+                modes.enter_context(torch.autocast("cuda", dtype=self.autocast, enabled=self.autocast is not None))
+            yield
+
+
+def now(roots: list[tuple[str, Any]] | tuple[()] = ()) -> Modes:
+    """Return the present modes, with those of the modules that the roots reach."""
+    modules = tuple((value, value.training) for _, value in state.walk(list(roots)) if isinstance(value, torch.nn.Module))
+    return Modes(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), _autocast(), modules)
+
+
+def _autocast() -> torch.dtype | None:
+    return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
