@@ -5,8 +5,8 @@
     python benchmarks/maps.py                    the figures of that evidence; --check: exit 1 if one is out of its bound
 
 Each case is one of benchmarks/library. `skill map` maps it; a process of its own times eager calls and, where the call
-captures, replays, neither of them profiled; a third profiles eager calls with torch.profiler and adds up kernels, copies and
-fills. The map's own regions must add up to that sum.
+captures, replays, and then profiles eager calls with torch.profiler and adds up kernels, copies and fills. The map's own
+regions must add up to that sum.
 """
 
 from __future__ import annotations
@@ -49,11 +49,16 @@ def _made(name: str) -> tuple[Any, Any]:
     return case["fn"], case["inputs"]()
 
 
-def timed(name: str) -> dict[str, Any]:
+def measured(name: str) -> dict[str, Any]:
+    """Time a case, then profile it: no profiler was on before."""
+    fn, given = _made(name)
+    return {"timed": timed(fn, given), "profiled": profiled(fn, given)}
+
+
+def timed(fn: Callable[..., object], given: Any) -> dict[str, Any]:
     """Return seconds of an eager call and of a replay, medians of batches in turns; no replay where it does not capture."""
     import torch
 
-    fn, given = _made(name)
     ways: dict[str, Callable[[], object]] = {"eager": lambda: fn(*given)}
     try:
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
@@ -79,12 +84,11 @@ def timed(name: str) -> dict[str, Any]:
     return {way: {"median": statistics.median(rows), "least": min(rows), "most": max(rows)} for way, rows in taken.items()}
 
 
-def profiled(name: str) -> dict[str, Any]:
+def profiled(fn: Callable[..., object], given: Any) -> dict[str, Any]:
     """Return seconds and number of the kernels, copies and fills of an eager call, by torch.profiler."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    fn, given = _made(name)
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
         for _ in range(_CALLS):
             fn(*given)
@@ -93,9 +97,9 @@ def profiled(name: str) -> dict[str, Any]:
     return {"gpu": sum(event.time_range.elapsed_us() for event in work) / 1e6 / _CALLS, "launches": len(work) / _CALLS}
 
 
-def _child(way: str, name: str) -> Any:
+def _child(name: str) -> Any:
     done = subprocess.run(
-        [sys.executable, __file__, way, name],
+        [sys.executable, __file__, "measured", name],
         capture_output=True,
         text=True,
         timeout=_SECONDS,
@@ -123,8 +127,7 @@ def _row(name: str) -> dict[str, Any]:
         "verdict": answer.get("verdict"),
         "summary": answer.get("summary"),
         "map": {**given, "regions": rows},
-        "timed": _child("timed", path.stem),
-        "profiled": _child("profiled", path.stem),
+        **_child(path.stem),
         "ladder": [(step["name"], step["seconds"]) for step in answer.get("ladder", [])],
     }
 
@@ -147,8 +150,8 @@ def predicted(row: dict[str, Any]) -> float | None:
 def main() -> int:
     """Run, keep, or print the figures."""
     match sys.argv[1:]:
-        case ["timed" | "profiled" as way, name]:
-            print(json.dumps((timed if way == "timed" else profiled)(name)))
+        case ["measured", name]:
+            print(json.dumps(measured(name)))
             return 0
         case ["run", *names]:
             on_gpu.write_rows(on_gpu.machine("python benchmarks/maps.py run"), map(_row, names or CASES))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -457,6 +457,51 @@ def test_storage_that_was_transposed_in_place_of_the_data_comes_back() -> None:
     assert weight.tolist() == [[0, 1], [2, 3]]
 
 
+class _Frozen(OrderedDict[str, Any]):
+    """As diffusers makes its configurations: what changes them raises."""
+
+    frozen = False
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if self.frozen:
+            raise TypeError("frozen")
+        super().__setitem__(name, value)
+
+    def clear(self) -> None:
+        raise TypeError("frozen")
+
+    update = pop = __delitem__ = clear  # type: ignore[assignment]
+
+
+class _Irreps(tuple[Any, ...]):
+    """As e3nn makes its representations: a pair that has no length, and items of other kinds."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Any:
+        raise NotImplementedError
+
+
+def test_containers_that_a_library_made_its_own_are_read_and_put_back_past_what_they_override() -> None:
+    counts = [1, 2]
+    frozen = _Frozen(rate=0.5, counts=counts)
+    frozen.frozen = True
+    holder = SimpleNamespace(config=frozen, pair=_Irreps((counts, torch.zeros(2))))
+    assert {id(value) for _, value in state.walk([("", holder)])} >= {id(counts), id(holder.pair[1])}
+    assert state.scalars([("", holder)])["len(.config)"] == 2
+    saved = state.Snapshot([("", holder)], 1 << 20)
+    OrderedDict.pop(frozen, "rate")
+    holder.pair[1].add_(1)
+    counts.append(3)
+    saved.restore()
+    assert list(frozen.items()) == [("rate", 0.5), ("counts", counts)]
+    assert counts == [1, 2]
+    assert holder.pair[1].tolist() == [0, 0]
+
+
 def test_enums_and_classes_of_libraries_stay_as_they_are(tmp_path: Path) -> None:
     source = "import enum\nimport torch\n\nclass Mode(enum.IntEnum):\n    A = 1\n\nKIND = torch.nn.Linear\n\ndef fn(m):\n    return m == Mode.A, KIND\n"
     user = imported(tmp_path / "modes.py", source)
@@ -480,7 +525,7 @@ def test_what_scalars_finds_assign_can_set(train: Any) -> None:
                 and not path.endswith("()")
                 and path.startswith((".rate", ".first", ".meter", ".queue", "STEPS", "count", "['last']", ".seen"))
             ):
-                state.assign(roots(subject), path, value + 5)
+                state.assign(roots(subject), {path: value + 5})
                 assert state.scalars(roots(subject))[path] == value + 5, path
     assert (trainer.rate, train.STEPS, trainer.meter.count, trainer.rates, list(trainer.queue)) == (
         5.5,
@@ -496,7 +541,7 @@ def test_assign_changes_nothing_for_a_path_that_is_not_there(train: Any) -> None
     trainer = train.Trainer()
     before = state.scalars(roots(trainer.step))
     for path in (".nothing", ".rate.x", "", ".net", ".optimizer.param_groups[0]['betas'][0]"):
-        state.assign(roots(trainer.step), path, 9)
+        state.assign(roots(trainer.step), {path: 9})
     assert state.scalars(roots(trainer.step)) == before
 
 

@@ -99,9 +99,9 @@ def test_equal_layers_are_of_one_kind_and_others_are_not() -> None:
 
 
 def test_work_belongs_to_the_innermost_region_that_launched_it() -> None:
-    spans = [(0.0, 10.0, 0), (1.0, 4.0, 1), (2.0, 3.0, 2), (5.0, 6.0, 3), (20.0, 30.0, 0)]
-    assert regions.innermost(spans, [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 15.0, 25.0]) == [0, 1, 2, 1, 0, 3, None, 0]
-    assert regions.union([(0, 2), (1, 3), (5, 6), (5.5, 5.8)]) == 4
+    spans = [(0, 100, 0), (10, 40, 1), (20, 30, 2), (50, 60, 3), (200, 300, 0)]
+    assert regions.innermost(spans, [5, 15, 25, 35, 45, 55, 150, 250]) == [0, 1, 2, 1, 0, 3, None, 0]
+    assert regions.union([(0, 20), (10, 30), (50, 60), (55, 58)]) == 40
 
 
 # What is made of it ---------------------------------------------------------------------------------------------------

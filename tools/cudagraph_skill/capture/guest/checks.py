@@ -18,9 +18,10 @@ import torch
 from cudagraph_skill.capture.guest import load, nodes, operations, stack, state, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from cudagraph_skill.capture.guest.load import Source, Subject
+    from cudagraph_skill.capture.guest.operations import Failure
     from cudagraph_skill.capture.guest.stack import Place
     from cudagraph_skill.capture.guest.tensors import HostCopy
 
@@ -53,7 +54,8 @@ class Call(NamedTuple):
 class Captured(NamedTuple):
     """The replays of one capture; if the capture failed, `error` is what surfaced and `inner` what the user's code raised.
 
-    `failed`: it failed on this rank or another one, and no rank replayed.
+    `failed`: it failed on this rank or another one, and no rank replayed. `waits` are the lines where the call before it waited
+    for the GPU, by torch's sync debug mode.
     """
 
     calls: list[Call]
@@ -64,6 +66,7 @@ class Captured(NamedTuple):
     graph: torch.cuda.CUDAGraph | None
     static: Any
     failed: bool = False
+    waits: Sequence[Failure] = ()
 
 
 class Wrong(NamedTuple):
@@ -264,16 +267,16 @@ def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, report: Any
     """Warm up, capture, replay on the same and on new inputs; report what is done by `step`."""
     start = time.monotonic()
     try:
-        lines = _synced(subject, warm_ups)
+        waits = _synced(subject, warm_ups)
     except BaseException as error:
         raise EagerError(error, warm_ups) from error
-    step("sync", "ok" if not lines else "differs", _waits_shown(lines), time.monotonic() - start)
+    step("sync", "ok" if not waits else "differs", _waits_shown(waits), time.monotonic() - start)
     start = time.monotonic()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         attempt = capture(subject, warm_ups)
     if report.any("whether the capture failed", attempt.error is not None):
-        return Captured([], attempt.error, attempt.inner, [], None, None, attempt.static, failed=True)
+        return Captured([], attempt.error, attempt.inner, [], None, None, attempt.static, failed=True, waits=waits)
     counted = nodes.listed(attempt.graph)
     nodes.ready(attempt.graph)
     empty = any("graph is empty" in str(warning.message) for warning in warned) or (counted is not None and not counted.kinds)
@@ -306,14 +309,15 @@ def _poisoned() -> list[torch.Tensor]:
     return []
 
 
-def _synced(subject: Subject, warm_ups: int) -> list[Place]:
+def _synced(subject: Subject, warm_ups: int) -> list[Failure]:
     """Warm up; return the lines where torch's sync debug mode saw the last of these calls wait for the GPU."""
     warm_up(subject, max(warm_ups - 1, 0))
-    lines: list[Place] = []
+    waits: dict[Place, Failure] = {}
 
     def record(message: Any, *_: Any, **__: Any) -> None:
-        if "called a synchronizing" in str(message):  # not the notice that this mode does not see everything
-            lines.extend(stack.here()[-1:])
+        places = stack.here()
+        if "called a synchronizing" in str(message) and places:  # not the notice that this mode does not see everything
+            waits.setdefault(places[-1], operations.Failure("", "", places, stack.library()))
 
     if warm_ups:
         side = torch.cuda.Stream()
@@ -331,13 +335,13 @@ def _synced(subject: Subject, warm_ups: int) -> list[Place]:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         del out
-    return list(dict.fromkeys(lines))
+    return list(waits.values())
 
 
-def _waits_shown(lines: list[Place]) -> str:
-    if not lines:
+def _waits_shown(waits: list[Failure]) -> str:
+    if not waits:
         return "no call waited for the GPU"
-    return "waits for the GPU at " + ", ".join(f"line {place.line}" for place in lines[:6])
+    return "waits for the GPU at " + ", ".join(f"line {wait.places[-1].line}" for wait in waits[:6])
 
 
 # Comparison -----------------------------------------------------------------------------------------------------------

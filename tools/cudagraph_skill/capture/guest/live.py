@@ -429,8 +429,7 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaqu
 
     def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         this = calls[number % len(calls)]
-        for path, value in this.changed.items():
-            state.assign(roots, path, value)
+        state.assign(roots, this.changed)
         return tensors.copied(this.args), tensors.copied(this.kwargs)
 
     name = getattr(function, "__qualname__", "the target")

@@ -162,6 +162,20 @@ def become_reaper() -> None:
     _prctl(_SUBREAPER, 1)
 
 
+def end_with_parent() -> None:
+    """Let the kernel tell this process when its parent ends, and on that kill all below it, then end.
+
+    A plain SIGKILL would end it at once, and leave what user code detached.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    _prctl(_PDEATHSIG, signal.SIGTERM)
+
+
+def _end(*_: object) -> None:
+    sweep()
+    os._exit(128 + signal.SIGTERM)
+
+
 def fork() -> int:
     """Fork; the child (0) is in a process group of its own and dies with this process.
 
@@ -177,6 +191,8 @@ def fork() -> int:
     if child:
         return child
     _prctl(_PDEATHSIG, signal.SIGKILL)
+    if signal.getsignal(signal.SIGTERM) is _end:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if os.getppid() != parent:  # it died before the line above
         os._exit(1)
     os.setpgid(0, 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture.guest import server
 from cudagraph_skill.capture.guest.agreement import ADDRESS, Apart
-from cudagraph_skill.capture.guest.processes import Notes, Reports, become_reaper, follow_forks, fork
+from cudagraph_skill.capture.guest.processes import Notes, Reports, become_reaper, end_with_parent, follow_forks, fork
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,7 @@ class RankReports(Reports):
 def run(arguments: Sequence[str]) -> int:
     """Run the program of this rank in a child and report how that ended; in the child, the exit code is the program's."""
     become_reaper()
+    end_with_parent()
     follow_forks()
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(f"\0{os.environ.pop(ADDRESS)}")

@@ -237,45 +237,44 @@ def _profile(subject: Subject, watched: Watch, first: int) -> tuple[float, float
     regions = {region.number: region for region in watched.regions()}
     intervals = []
     holders = innermost(_spans(events), [launched for _, launched, _ in work])
-    for (start, _, seconds), holder in zip(work, holders, strict=True):
+    for (start, _, took), holder in zip(work, holders, strict=True):
         if holder is None:
             continue  # between the calls: their inputs
-        intervals.append((start, start + seconds))
+        intervals.append((start, start + took))
         for region in regions[holder].and_around():
             region.launches += 1 / _PROFILED
-            region.gpu += seconds / _PROFILED
-    return union(intervals) / _PROFILED, watched.root.launches
+            region.gpu += took / 1e9 / _PROFILED
+    return union(intervals) / 1e9 / _PROFILED, watched.root.launches
 
 
-def _spans(events: Iterable[Any]) -> list[tuple[float, float, int]]:
-    """Return begin, end and number of each call of a region, in seconds."""
+def _spans(events: Iterable[Any]) -> list[tuple[int, int, int]]:
+    """Return begin and end in nanoseconds, and number, of each call of a region."""
     marked = [
         event for event in events if event.name().startswith(_MARK) and event.device_type() == torch.autograd.DeviceType.CPU
     ]
     return [
-        (event.start_ns() / 1e9, (event.start_ns() + event.duration_ns()) / 1e9, int(event.name().removeprefix(_MARK)))
-        for event in marked
+        (event.start_ns(), event.start_ns() + event.duration_ns(), int(event.name().removeprefix(_MARK))) for event in marked
     ]
 
 
-def _work(events: list[Any]) -> list[tuple[float, float, float]]:
-    """Return when each kernel, copy and fill began, when it was launched, and how long it took, in seconds."""
-    launched = {
-        event.correlation_id(): event.start_ns()
-        for event in events
-        if event.device_type() == torch.autograd.DeviceType.CPU and event.name().startswith(("cu", "hip"))
-    }
-    operations = {event.correlation_id(): event.start_ns() for event in events if not event.name().startswith(("cu", "hip"))}
+def _work(events: list[Any]) -> list[tuple[int, int, int]]:
+    """Return when each kernel, copy and fill began, when its operation did, and how long it took, in nanoseconds.
+
+    The operation is on the clock of the regions; the launch, on CUPTI's, may be some microseconds off, and stands in for it.
+    """
+    on_cpu = [event for event in events if event.device_type() == torch.autograd.DeviceType.CPU]
+    launches = {event.correlation_id(): event.start_ns() for event in on_cpu if event.name().startswith(("cu", "hip"))}
+    operations = {event.correlation_id(): event.start_ns() for event in on_cpu if not event.name().startswith(("cu", "hip"))}
     work = []
     for event in events:
         if event.device_type() != torch.autograd.DeviceType.CUDA or event.is_user_annotation():
             continue
-        at = launched.get(event.correlation_id(), operations.get(event.linked_correlation_id(), event.start_ns()))
-        work.append((event.start_ns() / 1e9, at / 1e9, event.duration_ns() / 1e9))
+        launched = launches.get(event.correlation_id(), event.start_ns())
+        work.append((event.start_ns(), operations.get(event.linked_correlation_id(), launched), event.duration_ns()))
     return work
 
 
-def innermost(spans: list[tuple[float, float, int]], moments: Iterable[float]) -> list[int | None]:
+def innermost(spans: list[tuple[int, int, int]], moments: Iterable[int]) -> list[int | None]:
     """Return for each moment, in rising order, the number of the innermost span that holds it; spans lie within one another."""
     waiting, around, found = sorted(spans, key=lambda span: (span[0], -span[1])), [], list[int | None]()
     position = 0
@@ -289,10 +288,10 @@ def innermost(spans: list[tuple[float, float, int]], moments: Iterable[float]) -
     return found
 
 
-def union(intervals: Iterable[tuple[float, float]]) -> float:
+def union(intervals: Iterable[tuple[int, int]]) -> int:
     """Return the length of intervals together, what overlaps counted once."""
-    total = end = 0.0
+    total = end = 0
     for begin, stop in sorted(intervals):
-        total += max(0.0, stop - max(begin, end))
+        total += max(0, stop - max(begin, end))
         end = max(end, stop)
     return total

@@ -28,6 +28,7 @@ from cudagraph_skill.capture.guest.processes import (
     arm,
     become_reaper,
     disarm,
+    end_with_parent,
     follow_forks,
     fork,
     signal_name,
@@ -66,6 +67,7 @@ def serve(commands_fd: int, reports_fd: int) -> int:
     """Import torch, report whether this machine can run the check, then answer one request after another until the host ends."""
     commands, reports = Commands(commands_fd), Reports(reports_fd)
     become_reaper()
+    end_with_parent()
     follow_forks()
     _show_lines_at_once()
     event = readiness()
@@ -99,6 +101,7 @@ def _handed_over(names: list[str], changes: dict[str, Any], commands: Commands, 
     child = fork()
     if not child:
         become_reaper()
+        end_with_parent()
         reports.own()
         commands.inherited()
         if warmth.warm(names, changes) and not (_has_opened_gpu() or _has_threads()):
@@ -117,6 +120,7 @@ def run_program(commands_fd: int, reports_fd: int) -> int:
     """
     commands, reports = Commands(commands_fd), Reports(reports_fd, forks_end=False)
     become_reaper()
+    end_with_parent()
     follow_forks()
     message = commands.request()
     if message is None:

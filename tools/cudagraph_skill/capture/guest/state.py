@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import random
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -70,16 +71,21 @@ def _of_property(value: property) -> list[tuple[str, Any]]:
     return [("", function) for function in (value.fget, value.fset) if function is not None]
 
 
+def _kind(value: Any) -> Any:
+    """Return the container that a class of a library is made from: what that class overrides may raise, or do something."""
+    return next(kind for kind in (OrderedDict, dict, list, tuple, deque, set, frozenset) if isinstance(value, kind))
+
+
 def _of_dict(value: dict[Any, Any]) -> list[tuple[str, Any]]:
-    return [(_key(key, number), part) for number, (key, part) in enumerate(list(value.items()))]
+    return [(_key(key, number), part) for number, (key, part) in enumerate(list(_kind(value).items(value)))]
 
 
 def _of_sequence(value: Sequence[Any]) -> list[tuple[str, Any]]:
-    return [(f"[{number}]", part) for number, part in enumerate(list(value))]
+    return [(f"[{number}]", part) for number, part in enumerate(list(_kind(value).__iter__(value)))]
 
 
 def _of_set(value: Iterable[Any]) -> list[tuple[str, Any]]:
-    return [("{}", part) for part in list(value) if not isinstance(part, _PLAIN)]
+    return [("{}", part) for part in list(_kind(value).__iter__(value)) if not isinstance(part, _PLAIN)]
 
 
 def _of_partial(value: functools.partial[Any]) -> list[tuple[str, Any]]:
@@ -258,18 +264,22 @@ def scalars(roots: list[tuple[str, Any]]) -> dict[str, Any]:
         if isinstance(value, (int, float, complex, str)) and path:
             numbers[path] = value
         elif isinstance(value, (list, dict, set, deque)) and path:
-            numbers[f"len({path})"] = len(value)
+            numbers[f"len({path})"] = _kind(value).__len__(value)
     return numbers
 
 
-def assign(roots: list[tuple[str, Any]], wanted: str, value: Any) -> None:
-    """Put a number, flag or string where `scalars` found one under this path."""
-    for path, owner in walk(roots):
-        if isinstance(owner, _PLAIN) or not wanted.startswith(path):
+def assign(roots: list[tuple[str, Any]], values: dict[str, Any]) -> None:
+    """Put numbers, flags and strings where `scalars` found some under these paths."""
+    left = dict(values)
+    for path, owner in walk(roots) if left else ():
+        if isinstance(owner, _PLAIN):
             continue
         for step, part in _parts(owner):
-            if step and _joined(path, step) == wanted and isinstance(part, _PLAIN) and _set(owner, step, value):
-                return
+            where = _joined(path, step) if step else ""
+            if where in left and isinstance(part, _PLAIN) and _set(owner, step, left[where]):
+                del left[where]
+        if not left:
+            return
 
 
 def _set(owner: Any, step: str, value: Any) -> bool:
@@ -339,13 +349,9 @@ class Snapshot:
         if isinstance(value, torch.Tensor):
             self._save_tensor(value, most_bytes)
         elif isinstance(value, dict):
-            self._back.append(functools.partial(_refill_dict, value, dict(value)))
-        elif isinstance(value, list):
-            self._back.append(functools.partial(_refill_list, value, list(value)))
-        elif isinstance(value, deque):
-            self._back.append(functools.partial(_refill_deque, value, list(value)))
-        elif isinstance(value, set):
-            self._back.append(functools.partial(_refill_set, value, set(value)))
+            self._back.append(functools.partial(_refill_dict, value, dict(_kind(value).items(value))))
+        elif isinstance(value, (list, deque, set)):
+            self._back.append(functools.partial(_refill, value, list(_kind(value).__iter__(value))))
         elif isinstance(value, types.FunctionType):
             self._save_function(value)
         elif isinstance(value, type):
@@ -434,22 +440,27 @@ def _restore_class(kind: type, items: dict[str, Any]) -> None:
 
 
 def _refill_dict(there: dict[Any, Any], items: dict[Any, Any]) -> None:
-    there.clear()
-    there.update(items)
+    kind = _kind(there)
+    if _same(kind.keys(there), items) and _same(kind.values(there), items.values()):
+        return
+    kind.clear(there)
+    for key, item in items.items():
+        kind.__setitem__(there, key, item)
 
 
-def _refill_list(there: list[Any], items: list[Any]) -> None:
-    there[:] = items
+def _refill(there: Any, items: list[Any]) -> None:
+    """Give a list, deque or set the items that it had."""
+    kind = _kind(there)
+    if _same(kind.__iter__(there), items):
+        return
+    kind.clear(there)
+    (kind.update if kind is set else kind.extend)(there, items)
 
 
-def _refill_deque(there: deque[Any], items: list[Any]) -> None:
-    there.clear()
-    there.extend(items)
-
-
-def _refill_set(there: set[Any], items: set[Any]) -> None:
-    there.clear()
-    there.update(items)
+def _same(first: Iterable[Any], second: Iterable[Any]) -> bool:
+    """Return whether both have the same objects in the same order."""
+    one, other = list(first), list(second)
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _random_states(own: list[torch.Generator]) -> list[Callable[[], None]]:

@@ -45,16 +45,18 @@ def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
 def checked(source: load.Source, report: Any) -> dict[str, Any]:
     """Return the result for one source, also if this check itself fails."""
     try:
-        return examine(source, report)
+        result = examine(source, report)
     except Exception as error:  # noqa: BLE001 - a defect of the check must not look like one of the user's code
         frames = traceback.extract_tb(error.__traceback__)[-_OWN_FRAMES:]
         where = " at " + " > ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames)
-        return _without_causes(
-            "lacking", f"this check itself failed with {why_failed.shown(error)}{where}: please report it", source.request
-        )
-    finally:
-        with suppress(RuntimeError):  # a GPU that an assertion stopped gives nothing back
-            source.put_back()
+        said = f"this check itself failed with {why_failed.shown(error)}{where}: please report it"
+        result = _without_causes("lacking", said, source.request)
+    try:
+        source.put_back()
+    except Exception as error:  # noqa: BLE001 - an assertion stopped the GPU, or an object of the user's refuses
+        if source.request.get("go_on"):
+            result["notes"].append(f"the program goes on with objects that could not be put back: {why_failed.shown(error)}")
+    return result
 
 
 def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR0911 - one return for each way to end

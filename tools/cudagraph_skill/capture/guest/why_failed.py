@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.load import Source
     from cudagraph_skill.capture.guest.stack import Place
 
+_WAITS = "waits for the GPU, which a capture forbids"
 _WORDS = ("cuda", "captur", "cublas", "cudnn", "nccl", "graph", "pinned", "generator")
 
 
@@ -66,7 +67,8 @@ def explain(source: Source, observations: Observations, report: Any) -> tuple[li
             causes = [*watched, *(cause._replace(first=False) for cause in causes if cause.place is not None or not watched)]
     report.progress("trying each operation under capture")
     probed = _tried(lambda: _probed(source, observations), notes, "trying each operation")
-    return (_unique([*causes, *probed]), notes) if causes else ([], [])
+    waited = [_of(wait, _WAITS) for wait in observations.captured.waits]  # some of them in C++, past every dispatch mode
+    return (_unique([*causes, *probed, *waited]), notes) if causes else ([], [])
 
 
 def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:
@@ -102,7 +104,7 @@ def _watched(source: Source, observations: Observations, failed: list[Cause]) ->
     if threads:
         return [_at(threads[0], cause, "is on another thread, whose call breaks the capture")]
     if waits:
-        return [_at(waits[0], cause, "waits for the GPU, which a capture forbids")]
+        return [_at(waits[0], cause, _WAITS)]
     if "unjoined" in cause.error or "unjoined" in str(attempt.error):
         unjoined = [work for stream, work in watcher.others.items() if not any(waited == stream for _, waited in joined)]
         return [_at(work, cause, "works on a stream that the capturing one does not wait for") for work in unjoined[:1]]
@@ -153,10 +155,13 @@ def _probed(source: Source, observations: Observations) -> list[Cause]:
     finally:
         checks.reset_generator()
     waited = [failure for failure in waits if failure.places]
-    return [
-        Cause("fails", "capture", failure.places[-1] if failure.places else None, "fails at capture", failure.name, failure.error, tuple(stack.via(failure.places)), library=failure.library)
-        for failure in (*prober.failures, *waited)
-    ]  # fmt: skip
+    return [_of(failure, "fails at capture") for failure in (*prober.failures, *waited)]
+
+
+def _of(failure: operations.Failure, message: str) -> Cause:
+    place = failure.places[-1] if failure.places else None
+    via = tuple(stack.via(failure.places))
+    return Cause("fails", "capture", place, message, failure.name, failure.error, via, library=failure.library)
 
 
 def _unique(causes: list[Cause]) -> list[Cause]:
