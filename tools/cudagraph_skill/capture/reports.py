@@ -55,6 +55,7 @@ def is_result(result: dict[str, Any]) -> bool:
         _has(result, {"verdict": str, "said": str})
         and all(_is_part(result.get(name), kinds) for name, kinds in parts.items())
         and isinstance(notes, list)
+        and _is_by_file(result.get("passed_over", {}))
         and isinstance(signatures, list)
         and all(isinstance(row, dict) for row in signatures)
         and isinstance(causes, list)
@@ -62,6 +63,10 @@ def is_result(result: dict[str, Any]) -> bool:
             isinstance(cause, dict) and _has(cause, _CAUSE) and _is_part(cause.get("library"), _LIBRARY) for cause in causes
         )
     )
+
+
+def _is_by_file(lines: Any) -> bool:
+    return isinstance(lines, dict) and all(isinstance(numbers, list) for numbers in lines.values())
 
 
 def _is_part(part: Any, kinds: dict[str, Any]) -> bool:

@@ -291,12 +291,14 @@ def joined_result(
     target = _target(answer, shown, request)
     verdict = str(answer.get("verdict", "lacking"))
     causes = [cause for cause in answer.get("causes") or () if isinstance(cause, dict)]
-    findings, unconfirmed = _findings(verdict, causes, static_findings(target), shown, target)
+    passed_over = {os.path.realpath(path): set(lines) for path, lines in (answer.get("passed_over") or {}).items()}
+    static, left = _split(static_findings(target), passed_over)
+    findings, unconfirmed = _findings(verdict, causes, static, shown, target)
     return CaptureResult(
         verdict=verdict,
         said=_sentence(verdict, str(answer.get("said", "")), causes, shown),
         findings=findings,
-        unconfirmed=unconfirmed,
+        unconfirmed=[*unconfirmed, *left],
         steps=finished,
         graph=answer.get("graph") or {},
         rounds=answer.get("rounds") or {},
@@ -385,6 +387,12 @@ def static_findings(target: Region) -> list[Finding]:
     except Exception:  # noqa: BLE001 - what the run saw stands without it
         return []
     return report.findings
+
+
+def _split(static: list[Finding], passed_over: dict[str, set[Any]]) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings of the static check at lines that ran or were not followed, and those that the call passed over."""
+    left = [finding for finding in static if finding.line in passed_over.get(os.path.realpath(finding.path), ())]
+    return [finding for finding in static if finding not in left], left
 
 
 def _findings(

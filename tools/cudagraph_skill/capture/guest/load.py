@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import compiled, stack, state, tensors
+from cudagraph_skill.capture.guest import compiled, executed, stack, state, tensors
 
 if TYPE_CHECKING:
     import types
@@ -80,6 +80,7 @@ class Source:
         self._single: Subject | None = None
         self._snapshot: state.Snapshot | None = None
         self.last: Subject | None = None  # the one that `fresh` gave last
+        self.lines = executed.Lines()  # of the calls that explain a verdict
 
     def load(self) -> None:
         """Import the user's module; without touching the GPU, unless the module does."""

@@ -89,7 +89,7 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
     result = _outcome(source, observations, report)
     result["notes"] = notes + result["notes"]
     report.agree("the verdict", result["verdict"])
-    return {**result, "agreed": True}
+    return {**result, "agreed": True, "passed_over": source.lines.passed_over()}
 
 
 def _outcome(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:

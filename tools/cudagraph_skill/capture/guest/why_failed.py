@@ -150,7 +150,8 @@ def _probed(source: Source, observations: Observations) -> list[Cause]:
     try:
         with warnings.catch_warnings(), operations.waits() as waits, operations.Prober(torch.cuda.Stream()) as prober:
             warnings.simplefilter("ignore")  # of captures that hold nothing: an operation that makes a view
-            subject.call(*args, **kwargs)
+            with source.lines.followed():
+                subject.call(*args, **kwargs)
         torch.cuda.synchronize()
     finally:
         checks.reset_generator()

@@ -96,7 +96,7 @@ def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operatio
     for number in range(warm_ups, warm_ups + last + 1):
         args = checks.arguments(subject, number)
         inputs.append({operations.memory(tensor) for tensor in tensors.given(args)})
-        with operations.Recorder() as recorder:
+        with operations.Recorder() as recorder, source.lines.followed():
             out = subject.call(*args[0], **args[1])
         torch.cuda.synchronize()
         eager.append(_on_host(recorder.log))
@@ -110,7 +110,8 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
     subject = source.fresh()
     checks.warm_up(subject, warm_ups)
     recorder = operations.Recorder(capturing=True)
-    attempt = checks.capture(subject, warm_ups, lambda: recorder)
+    with source.lines.followed():
+        attempt = checks.capture(subject, warm_ups, lambda: recorder)
     if attempt.error is not None:
         raise attempt.error
     nodes.ready(attempt.graph)
