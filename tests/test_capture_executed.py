@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
+import torch
 from cudagraph_skill.capture import reports, session
-from cudagraph_skill.capture.guest import executed
+from cudagraph_skill.capture.guest import checks, executed, operations, why_wrong
 from user_files import imported, line_of
 
 if TYPE_CHECKING:
@@ -88,3 +89,64 @@ def test_a_finding_at_a_line_that_was_passed_over_is_not_confirmed(tmp_path: Pat
 def test_forged_lines_make_no_result() -> None:
     assert not reports.is_result({"verdict": "safe", "said": "", "passed_over": [1]})
     assert not reports.is_result({"verdict": "safe", "said": "", "passed_over": {"a.py": 1}})
+
+
+# Where two calls part
+
+SCHEDULE = """
+    import torch
+
+    slow = torch.zeros(2)
+    calls = [0]
+
+
+    def follow(x):
+        calls[0] += 1
+        if calls[0] % 2:  # decides
+            return
+        rate = 0.5
+        for part in (slow,):
+            part.lerp_(x, rate)
+
+
+    def step(x):
+        y = x * 2
+        if calls[0] % 3 == 0:
+            note = str(calls[0])
+        follow(y)
+        return y + 1
+"""
+
+
+def _logs(program: Any, calls: int) -> why_wrong.Logs:
+    """Record calls; the first stands for the captured one."""
+    logs, trails = [], []
+    for _ in range(calls):
+        lines = executed.Lines()
+        with lines.followed() as trail, operations.Recorder(trail=trail) as recorder:
+            program.step(torch.ones(2))
+        logs.append([each._replace(host=False, captured=True) for each in recorder.log])
+        trails.append(trail)
+    return why_wrong.Logs([logs[0], logs[-1]], logs[0], [set(), set()], (trails[-1], trails[0]))
+
+
+@pytest.mark.parametrize("calls", [2, 4, 6])
+def test_the_branch_is_where_the_lines_of_two_calls_part(tmp_path: Path, calls: int) -> None:
+    logs = _logs(imported(tmp_path / "program.py", SCHEDULE), calls)
+    empty: dict[str, Any] = dict.fromkeys(checks.Observations._fields)
+    seen = checks.Observations(**{**empty, "changing": {}, "moved": set()})
+    [cause] = why_wrong.explain(logs, seen)
+    assert cause.category == "frozen-branch"
+    assert cause.place is not None
+    assert cause.place.line == line_of(tmp_path / "program.py", "# decides")
+
+
+def test_trails_part_after_the_last_line_that_they_share() -> None:
+    def trail(*lines: int) -> executed.Trail:
+        return [("a.py", line) for line in lines]
+
+    assert executed.parting(trail(1, 2, 3), trail(1, 2, 3)) is None
+    assert executed.parting(trail(1, 2, 3), trail(1, 2, 4)) == ("a.py", 2)
+    assert executed.parting(trail(1, 2, 9, 3, 5), trail(1, 2, 3, 6)) == ("a.py", 3)  # 9 is a branch that both come out of
+    assert executed.parting(trail(1), trail(2)) is None
+    assert executed.parting([], trail(2)) is None

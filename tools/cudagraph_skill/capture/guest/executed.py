@@ -1,8 +1,9 @@
-"""Follow which of the user's lines run, to tell those that a call passed over: what stands there was not tried."""
+"""Follow which of the user's lines run: where two calls part, and what a call passed over, so that it was not tried."""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType, FrameType
 
-_MOST = 2000  # lines of a file that are told
+_MOST = 2000  # lines of a file that are told, and of two trails that are compared
+_LONGEST = 200_000  # lines of a trail
+
+Trail = list[tuple[str, int]]  # file and number of each line that a call ran, in order
 
 
 class Lines:
@@ -21,16 +25,18 @@ class Lines:
     def __init__(self) -> None:
         self._codes: set[CodeType] = set()
         self._ran: set[tuple[str, int]] = set()
+        self._trail: Trail = []
 
     @contextlib.contextmanager
-    def followed(self) -> Iterator[None]:
-        """Follow the lines of this thread; a tracer of the user's, such as a debugger, keeps its place."""
+    def followed(self) -> Iterator[Trail]:
+        """Follow the lines of this thread and yield their trail; a tracer of the user's, such as a debugger, keeps its place."""
+        self._trail = []
         if sys.gettrace() is not None:
-            yield
+            yield self._trail
             return
         sys.settrace(self._called)
         try:
-            yield
+            yield self._trail
         finally:
             sys.settrace(None)
 
@@ -51,5 +57,17 @@ class Lines:
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
-            self._ran.add((frame.f_code.co_filename, frame.f_lineno))
+            line = frame.f_code.co_filename, frame.f_lineno
+            self._ran.add(line)
+            if len(self._trail) < _LONGEST:
+                self._trail.append(line)
         return self._line
+
+
+def parting(first: Trail, second: Trail) -> tuple[str, int] | None:
+    """Return the last line that two trails share before they part for good; None if they do not."""
+    if first == second or not first or not second:
+        return None
+    blocks = difflib.SequenceMatcher(None, first[-_MOST:], second[-_MOST:], autojunk=False).get_matching_blocks()
+    shared = [block for block in blocks if block.size]
+    return first[-_MOST:][shared[-1].a + shared[-1].size - 1] if shared else None

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cudagraph_skill.capture.guest import nodes, stack, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
     from cudagraph_skill.capture.guest.stack import Frame, Place
@@ -34,7 +34,8 @@ class Operation(NamedTuple):
     its data, and the number of the operation that made it (-1: none of this recording). `outputs` are the addresses of the
     results' storages, `results` samples of their values, on the device. `captured` is whether its stream was capturing, `host`
     whether it worked on CPU tensors alone, `optimizer` whether torch.optim called it. `missed` is whether it computed on the GPU
-    while a capture went on, on a stream that does not capture: then there are no samples.
+    while a capture went on, on a stream that does not capture: then there are no samples. `at` is how many of the user's lines had
+    run.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Operation(NamedTuple):
     optimizer: bool
     inside: tuple[Frame, ...] = ()
     missed: bool = False
+    at: int = 0
 
     @property
     def library(self) -> Place | None:
@@ -119,11 +121,12 @@ class Recorder(_Mode):
     """Records each operation with a sample of its results; under capture the graph refreshes the samples in each replay.
 
     `capturing`: it stands within a capture. Samples of work on other streams would allocate there, which breaks the capture.
+    `trail` grows by the user's lines.
     """
 
-    def __init__(self, capturing: bool = False) -> None:
+    def __init__(self, capturing: bool = False, trail: Sequence[Any] = ()) -> None:
         super().__init__()
-        self._capturing = capturing
+        self._capturing, self._trail = capturing, trail
         self.log: list[Operation] = []
         self._made: dict[int, int] = {}
         self._alive: list[Any] = []  # memory that is not used again while this records, so that an address names one tensor
@@ -159,6 +162,7 @@ class Recorder(_Mode):
                 optimizer=stack.through("/torch/optim/"),
                 inside=inside,
                 missed=missed and _computes(func),
+                at=len(self._trail),
             )
         )
         for tensor in made:

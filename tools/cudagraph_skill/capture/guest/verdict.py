@@ -175,7 +175,9 @@ def _cannot_be_compared(source: load.Source, observations: checks.Observations, 
         f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them"
     )
     verdict = "silent_wrong" if causes else "not_repeatable"
-    return _result(source.request, verdict, sentence, causes, observations, _empty(observations))
+    result = _result(source.request, verdict, sentence, causes, observations, _empty(observations))
+    result["rounds"]["agreement"] = "not repeatable"
+    return result
 
 
 def _empty(observations: checks.Observations) -> list[str]:

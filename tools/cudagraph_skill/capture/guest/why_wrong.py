@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, deciding_line, nodes, operations, stack, tensors
+from cudagraph_skill.capture.guest import checks, deciding_line, executed, nodes, operations, stack, tensors
 
 if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.checks import Observations
+    from cudagraph_skill.capture.guest.executed import Trail
     from cudagraph_skill.capture.guest.load import Source
     from cudagraph_skill.capture.guest.operations import Operation
     from cudagraph_skill.capture.guest.stack import Frame, Place
@@ -52,17 +53,22 @@ class Cause(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """Recorded operations: of eager calls since the capture, of the captured call, and the memory of each call's inputs."""
+    """Recorded operations: of eager calls since the capture, of the captured call, and the memory of each call's inputs.
+
+    `trails` are the lines of the last eager and of the captured call.
+    """
 
     eager: list[list[Operation]]
     graph: list[Operation]
     inputs: list[set[int]]
+    trails: tuple[Trail, Trail] = ([], [])
 
 
 def recorded(source: Source, observations: Observations, last: int) -> Logs:
     """Record eager calls up to the `last` after the capture, and the captured call with the results of that replay."""
-    eager, inputs = _eager(source, observations.warm_ups, last)
-    return Logs(eager, _captured(source, observations.warm_ups, last), inputs)
+    eager, inputs, trail = _eager(source, observations.warm_ups, last)
+    graph, captured_trail = _captured(source, observations.warm_ups, last)
+    return Logs(eager, graph, inputs, (trail, captured_trail))
 
 
 def explain(logs: Logs, observations: Observations, exact: bool = False) -> list[Cause]:
@@ -80,15 +86,18 @@ def beyond_rounding(causes: list[Cause]) -> list[Cause]:
 
 def unrepeatable(source: Source, observations: Observations) -> list[Cause]:
     """Return the lines whose numbers or operations change in every eager call, where eager never repeats itself."""
-    eager, _ = _eager(source, observations.warm_ups, 3)
+    eager, *_ = _eager(source, observations.warm_ups, 3)
     numbered: list[tuple[int, Cause]] = []
     for later in eager[1:]:
         numbered += _changes(eager[0], later, observations)
     return _one_per_line(numbered)
 
 
-def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operation]], list[set[int]]]:
-    """Record eager calls since the one that would be captured; return their operations and the memory of their inputs."""
+def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operation]], list[set[int]], Trail]:
+    """Record eager calls since the one that would be captured.
+
+    Returns their operations, the memory of their inputs, and the lines of the last.
+    """
     eager, inputs = [], []
     subject = source.fresh()
     for number in range(warm_ups):
@@ -96,21 +105,21 @@ def _eager(source: Source, warm_ups: int, last: int) -> tuple[list[list[Operatio
     for number in range(warm_ups, warm_ups + last + 1):
         args = checks.arguments(subject, number)
         inputs.append({operations.memory(tensor) for tensor in tensors.given(args)})
-        with operations.Recorder() as recorder, source.lines.followed():
+        with source.lines.followed() as trail, operations.Recorder(trail=trail) as recorder:
             out = subject.call(*args[0], **args[1])
         torch.cuda.synchronize()
         eager.append(_on_host(recorder.log))
         del out, args
     gc.collect()
-    return eager, inputs
+    return eager, inputs, trail
 
 
-def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
-    """Record the captured call in a fresh copy; return its operations with the results of replay `last`."""
+def _captured(source: Source, warm_ups: int, last: int) -> tuple[list[Operation], Trail]:
+    """Record the captured call in a fresh copy; return its operations with the results of replay `last`, and its lines."""
     subject = source.fresh()
     checks.warm_up(subject, warm_ups)
-    recorder = operations.Recorder(capturing=True)
-    with source.lines.followed():
+    with source.lines.followed() as trail:
+        recorder = operations.Recorder(capturing=True, trail=trail)
         attempt = checks.capture(subject, warm_ups, lambda: recorder)
     if attempt.error is not None:
         raise attempt.error
@@ -120,7 +129,7 @@ def _captured(source: Source, warm_ups: int, last: int) -> list[Operation]:
             tensors.refill(attempt.static, checks.arguments(subject, number))
         attempt.graph.replay()
     torch.cuda.synchronize()
-    return _on_host(recorder.log)
+    return _on_host(recorder.log), trail
 
 
 def _on_host(log: list[Operation]) -> list[Operation]:
@@ -136,12 +145,24 @@ def _frozen(logs: Logs, observations: Observations, exact: bool) -> list[tuple[i
         earlier = then[number] if number < len(then) and _is_same_operation(then[number], eager) else None
         if not _is_same_operation(eager, replayed):
             parted = _while_capturing(eager, replayed) if earlier else _branch(eager, replayed, observations)
-            return [*_causes(numbered), (number, parted)]
+            return [*_causes(numbered), (number, _where_they_part(parted, logs, number))]
         cause = _compared(eager, replayed, earlier, logs, observations, exact)
         if cause is not None:
             numbered.append((number, cause))
-    numbered += _longer(now, graph, observations)
+    numbered += [(number, _where_they_part(cause, logs, number)) for number, cause in _longer(now, graph, observations)]
     return _causes(numbered) or numbered[:1]
+
+
+def _where_they_part(cause: Cause, logs: Logs, number: int) -> Cause:
+    """Return the cause of a frozen branch at the last line that both calls ran before operation `number`, if they part there."""
+    if cause.category != "frozen-branch":
+        return cause
+    parts = []
+    for trail, log in zip(logs.trails, (logs.eager[-1], logs.graph), strict=True):
+        begin = max(log[number - 1].at - 1, 0) if 0 < number <= len(log) else 0
+        parts.append(trail[begin : log[number].at if number < len(log) else None])
+    line = executed.parting(*parts)
+    return cause._replace(place=stack.Place(*line, "")) if line else cause
 
 
 def _causes(numbered: list[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
