@@ -567,7 +567,7 @@ def skill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     [
         ("--run", "name it as FILE:FUNCTION, or give a command after `--`"),
         ("--run -", "standard input is none"),
-        ("--run .", "`--run` captures one callable"),
+        ("--run .", "a run captures one callable: name it as FILE:FUNCTION"),
         ("--run nowhere.py:step", "nowhere.py:step: there is no such file"),
         ("--run book.ipynb:step", "save the notebook as one"),
         ("--run train.py:step --fix", "--fix is for the check of the source"),

@@ -330,7 +330,7 @@ def test_what_a_user_typed_cannot_steer_the_terminal(capsys: pytest.CaptureFixtu
 
 def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
     assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
-    commands = ("search", "read", "errors", "explain", "check", "recommend", "scaffold", "serve", "completion")
+    commands = ("search", "read", "errors", "explain", "check", "map", "config", "recommend", "scaffold", "serve", "completion")
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):
         code, out, _ = _skill(*arguments, capsys=capsys)
         assert code == 0
@@ -369,6 +369,8 @@ def test_completion_for_fish_has_commands_options_ids_and_workflows(capsys: pyte
     assert any("__fish_seen_subcommand_from check" in line and "-l watch -d" in line for line in lines)
     assert any("__fish_seen_subcommand_from explain" in line and "CG201" in line for line in lines)
     assert any("__fish_seen_subcommand_from scaffold" in line and "manual-over-compile" in line for line in lines)
+    assert any("__fish_seen_subcommand_from map" in line and "-l target -r" in line for line in lines)
+    assert "SUPPRESS" not in out
 
 
 def test_completion_for_bash_has_ids_and_workflows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
+from cudagraph_skill import cli
 from cudagraph_skill.capture import map_output, region_map, session
 from cudagraph_skill.capture.guest import load, mapping, modes, regions
 from cudagraph_skill.check.output import Reader
@@ -18,6 +20,7 @@ from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 READER = Reader(Steps(*[str] * len(Steps._fields)), lambda _: ([], []), False)
 
@@ -144,6 +147,40 @@ def test_the_outermost_parts_that_capture_become_graphs_and_the_innermost_that_f
     assert [depth for depth, _ in region_map.rows(given)] == [0, 1, 2, 3, 2, 2, 1, 1]
 
 
+def test_a_fix_counts_by_what_it_alone_holds_up() -> None:
+    given = region_map.of_result(GIVEN, {})
+    assert given.held_up(given.regions[4]).name == "step"
+    more = [*ROWS, _row(8, 0, "other", cpu=3e-3, verdict="capture_error")]
+    given = region_map.of_result({**GIVEN, "regions": more}, {})
+    assert [region.name for region in given.to_fix()] == ["model.b", "other"]
+    assert [given.held_up(region).name for region in given.to_fix()] == ["model", "other"]
+
+
+def test_parts_of_an_equal_region_have_the_verdicts_of_its_parts() -> None:
+    layers = [
+        _row(0, -1, "step", kind="call", verdict="capture_error"),
+        _row(1, 0, "layers.0", verdict="capture_error"),
+        _row(2, 1, "layers.0.attention", verdict="safe", cpu=1.0),
+        _row(3, 1, "layers.0.router", verdict="capture_error"),
+        _row(4, 0, "layers.1", verdict="capture_error", like=1),
+        _row(5, 4, "layers.1.attention", cpu=1.0),
+        _row(6, 4, "layers.1.router"),
+        _row(7, 4, "layers.1.other"),
+    ]
+    given = region_map.of_result({**GIVEN, "regions": layers}, {})
+    assert [region.name for region in given.graphs()] == ["layers.0.attention", "layers.1.attention"]
+    assert [region.name for region in given.to_fix()] == ["layers.0.router"]
+    assert [region.like for region in given.regions[5:]] == [2, 3, -1]
+    assert given.held_up(given.regions[3]) == given.whole
+    assert [region.name for region in given.not_tried()] == ["layers.1.other"]
+
+
+def test_what_could_not_be_checked_is_not_tried_with_its_reason() -> None:
+    rows = [*ROWS, _row(8, 0, "other", verdict="lacking", said="this check itself failed"), _row(9, 8, "other.inner")]
+    text = map_output.written([_result(map={**GIVEN, "regions": rows})], "full", READER)
+    assert "not tried: other (this check itself failed)" in text
+
+
 def test_predictions_keep_what_stays_on_the_cpu() -> None:
     given = region_map.of_result(GIVEN, {})
     assert given.as_graph() == pytest.approx(1e-3 + 0.35e-3 + 10e-6)
@@ -168,23 +205,111 @@ def _result(**more: Any) -> Any:
 
 def test_the_text_has_a_line_for_each_region_the_plans_and_what_to_mend() -> None:
     text = map_output.written([_result()], "full", READER)
-    assert "1000 launches" in text
+    assert "the GPU is busy for 1 ms (10 %) with 1000 launches" in text
+    assert "    a  " in text, "a part is named within the one around it"
     assert "in the graph around it" in text
-    assert "fails, as an equal part does" in text
-    assert "one graph for the whole: 1.36 ms a call, 7.4x (predicted)" in text
-    assert "graphs for what captures now (model.a, optimizer.step)" in text
-    assert "fix 1: model.b, 10 % of the CPU's time" in text
+    assert "fails, like model.b" in text
+    assert "predicted: 1.36 ms a call (7.4x) as one graph around step, after all fixes" in text
+    assert "with graphs for what captures now: model.a, optimizer.step" in text
+    assert "fix 1: model.b and 1 like it: nothing else was seen to fail in step (100 % of the CPU's time)" in text
+    assert text.splitlines()[-1].startswith("next: ")
+
+
+def test_the_line_that_fails_comes_with_its_fix_and_leads_to_its_explanation(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("def step(x):\n    return x.item()\n")
+    cause = {"kind": "fails", "op": "aten::_local_scalar_dense", "path": str(tmp_path / "net.py"), "line": 2, "first": True}
+    rows = [{**row, "causes": [cause]} if row["number"] == 4 else row for row in ROWS]
+    result = _result(map={**GIVEN, "regions": rows}, causes=[cause])
+    text = map_output.written([result], "full", READER._replace(steps=Steps(read=str, turn=str, ask=str, explain=str)))
+    assert "net.py:2:5: CG201 error" in text
+    assert "\n  fix: " in text
+    assert text.endswith("next: CG201")
+    assert "fails: " in next(line for line in text.splitlines() if line.startswith("  step")), "the whole has its line, too"
+
+
+def test_a_call_that_keeps_the_gpu_busy_gains_nothing() -> None:
+    text = map_output.written([_result(map={**GIVEN, "busy": 9.9e-3})], "full", READER)
+    assert "predicted: no gain: the GPU is busy for 99 % of the call" in text
+    assert text.endswith(f"next: {map_output.BUSY}")
 
 
 def test_json_has_the_regions_and_the_plans() -> None:
     data = json.loads(map_output.written([_result()], "json", READER))
     assert data["verdict"] == "capture_error"
     assert data["map"]["graphs"] == [2, 7]
-    assert data["map"]["fix first"] == [4]
+    assert (data["map"]["fix_first"], data["map"]["not_tried"]) == ([4], [])
+    assert data["next"]
     assert [region["name"] for region in data["map"]["regions"]][:3] == ["step", "model", "model.a"]
 
 
-@pytest.mark.parametrize("broken", [None, {}, {"regions": []}, {**GIVEN, "wall": "1"}, {**GIVEN, "regions": [{"number": 0}]}])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        {},
+        {"regions": []},
+        {**GIVEN, "wall": "1"},
+        {**GIVEN, "regions": [{"number": 0}]},
+        {**GIVEN, "regions": [*ROWS, _row(9, 10, "a"), _row(10, 9, "b")]},
+    ],
+)
 def test_a_map_that_cannot_be_read_is_left_out(broken: Any) -> None:
     assert _result(map=broken).map is None
     assert "fails at capture" in map_output.written([_result(map=broken)], "full", READER)
+
+
+# The command ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a program, and work in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("def step(x):\n    return x\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "code"),
+    [
+        ([], "skill map captures a callable: name it as FILE:FUNCTION", 2),
+        (["gone.py:step"], "gone.py:step: there is no such file; name one that is there, as FILE or FILE:FUNCTION", 2),
+        (["."], ". is a folder, and a run captures one callable: name it as FILE:FUNCTION", 2),
+        (["train.py", "--nproc", "0"], "argument --nproc: is 0, it must be 1 or more", 2),
+        (["train.py:step", "--nproc", "2"], "skill map: it measures one process", 2),
+        (["--nproc", "2", "--target", "step", "--", "python", "train.py"], "without --nproc; `", 2),
+        (["--target", "step", "--", "torchrun", "train.py"], "without a launcher such as torchrun", 2),
+        (["--target", "step", "--", "python", "-m", "torch.distributed.run", "train.py"], "without a launcher", 2),
+        (["--target", "step", "--", "accelerate", "launch", "train.py"], "without a launcher", 2),
+        (["--", "python", "train.py"], "skill map: which call of the program", 2),
+        (["train.py:step", "--fix"], "skill map: there is no option --fix", 2),
+        (["train.py:step", "--skip", "1"], "skill map: --skip is for a program that runs", 2),
+        (["train.py:step", "--python", "/nowhere/python"], "/nowhere/python: No such file", 3),
+    ],
+)
+def test_misuse_is_one_sentence_and_a_verdict(
+    arguments: list[str], says: str, code: int, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["map", "--json", *arguments]) == code, project
+    out, err = capsys.readouterr()
+    assert says in err
+    assert err.count("\n") == 1
+    assert json.loads(out)["verdict"] == {2: "misuse", 3: "lacking"}[code]
+    assert says in json.loads(out)["error"]
+
+
+def test_a_target_that_is_not_in_the_file_is_misuse(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "train.py has no function `stop`"
+    monkeypatch.setattr(session, "examine", lambda *_: iter([_result(verdict="misuse", said=said, map=None)]))
+    assert cli.main(["map", "--json", f"{project}/train.py:stop", "--python", sys.executable]) == 2
+    out, err = capsys.readouterr()
+    assert err == f"{said}\n"
+    assert json.loads(out) == {"verdict": "misuse", "error": said}
+
+
+def test_without_a_map_the_text_is_that_of_the_check() -> None:
+    text = map_output.written([_result(verdict="error_in_eager", said="ValueError: no", map=None)], "full", READER)
+    assert text.startswith("error without a graph: ")
+    assert "\nnext: " in text

@@ -6,7 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture import region_map
-from cudagraph_skill.capture.output import data, exit_code, summary
+from cudagraph_skill.capture.output import data as capture_data
+from cudagraph_skill.capture.output import exit_code
+from cudagraph_skill.capture.output import next_step as capture_step
+from cudagraph_skill.capture.output import text as capture_text
+from cudagraph_skill.capture.way_out import way_out
 from cudagraph_skill.check import output
 from cudagraph_skill.check.output import one_line
 
@@ -15,16 +19,21 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.region_map import Region, RegionMap
     from cudagraph_skill.capture.result import CaptureResult
+    from cudagraph_skill.check.findings import Finding
     from cudagraph_skill.check.output import Reader
+    from cudagraph_skill.text import Steps
 
-__all__ = ["exit_code", "written"]
-_LONGEST, _DEEPEST = 48, 12  # characters of a name; regions that one is inside of
+__all__ = ["data", "exit_code", "text", "written"]
+BUSY = "references/profiling.md#when-not-to-use-cuda-graphs-over-95--busy"
+_BUSY = 0.95  # of the time of a call: above it no graph helps
+_LONGEST, _DEEPEST, _LISTED = 48, 12, 6  # characters of a name; regions that one is inside of; names in a line
 _WORDS = {
     "safe": "captures",
     "capture_error": "fails",
     "silent_wrong": "goes wrong",
-    "not_repeatable": "does not repeat itself",
+    "not_repeatable": "eager does not repeat itself",
     "error_in_eager": "fails without a graph",
+    "": "not tried",
     "lacking": "not tried",
     "misuse": "not tried",
 }
@@ -33,13 +42,15 @@ _WORDS = {
 def written(results: Sequence[CaptureResult], form: str, reader: Reader) -> str:
     """Write maps as json or text."""
     if form == "json":
-        records = [_data(result, reader) for result in results]
+        records = [data(result, reader) for result in results]
         return json.dumps(records[0] if len(records) == 1 else {"maps": records}, ensure_ascii=False)
-    return "\n\n".join(_text(result, reader) for result in results)
+    return "\n\n".join(text(result, reader) for result in results)
 
 
-def _data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
-    return {**data(result, reader), "map": _map_data(result.map, reader) if result.map else None}
+def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
+    """Return the map as JSON data, beside what a check of the whole gives."""
+    map_ = _map_data(result.map, reader) if result.map else None
+    return {**capture_data(result, reader), "map": map_, "next": next_step(result, reader.steps)}
 
 
 def _map_data(given: RegionMap, reader: Reader) -> dict[str, Any]:
@@ -51,8 +62,8 @@ def _map_data(given: RegionMap, reader: Reader) -> dict[str, Any]:
         "launches": given.launches,
         "predicted": {"one graph": given.as_graph(), "what captures now": given.with_graphs(graphs)},
         "graphs": [region.number for region in graphs],
-        "fix first": [region.number for region in given.to_fix()],
-        "not tried": [region.number for region in given.not_tried()],
+        "fix_first": [region.number for region in given.to_fix()],
+        "not_tried": [region.number for region in given.not_tried()],
         "regions": [
             {
                 **region._asdict(),
@@ -64,25 +75,39 @@ def _map_data(given: RegionMap, reader: Reader) -> dict[str, Any]:
     }
 
 
-def _text(result: CaptureResult, reader: Reader) -> str:
+def text(result: CaptureResult, reader: Reader) -> str:
+    """Write one map for people; without a map, what kept the call from being measured."""
     if result.map is None:
-        return "\n".join([summary(result), *(f"note: {one_line(note)}" for note in result.notes)])
+        return capture_text(result, "full", reader)
     given = result.map
-    return "\n".join([_head(result, given), *_table(given), *_plans(given), *_fixes(given, reader), *_open(given)])
+    parts = [_head(result, given), *_table(given), *_predictions(given), *_fixes(given, reader), *_not_tried(given)]
+    return "\n".join(
+        [*parts, *(f"note: {one_line(note)}" for note in result.notes), f"next: {next_step(result, reader.steps)}"]
+    )
+
+
+def next_step(result: CaptureResult, steps: Steps) -> str:
+    """Return one command to paste."""
+    given = result.map
+    if given and _is_busy(given):
+        return steps.read(BUSY)
+    if given and (finding := next((region.finding for region in given.to_fix() if region.finding), None)):
+        return steps.explain(finding.id)
+    return capture_step(result, steps)
 
 
 def _head(result: CaptureResult, given: RegionMap) -> str:
     machine = ", ".join(filter(None, [result.machine.get("gpu", ""), f"torch {result.machine.get('torch', '')}"]))
     return one_line(
-        f"map of {result.target.name}: {_time(given.wall)} a call, the CPU works {_time(given.cpu)}, "
-        f"the GPU {_time(given.busy)} in {given.launches:.0f} launches ({machine})"
+        f"map of {result.target.name}: {_time(given.wall)} a call; it returns after {_time(given.cpu)}, and the GPU is busy "
+        f"for {_time(given.busy)} ({_percent(given.busy, given.wall)}) with {given.launches:.0f} launches ({machine})"
     )
 
 
 def _table(given: RegionMap) -> list[str]:
     rows = [
         (
-            f"{'  ' * min(depth, _DEEPEST)}{_name(region)}"[:_LONGEST],
+            f"{'  ' * min(depth, _DEEPEST)}{_name(given, region)}"[:_LONGEST],
             _percent(region.gpu, given.whole.gpu),
             _percent(region.launches, given.launches),
             _percent(region.cpu, given.whole.cpu),
@@ -98,52 +123,82 @@ def _table(given: RegionMap) -> list[str]:
     ]
 
 
-def _name(region: Region) -> str:
-    named = (
-        region.name.rpartition(".")[2] if region.kind == "module" and region.name.rpartition(".")[2].isdigit() else region.name
-    )
+def _name(given: RegionMap, region: Region) -> str:
+    """Return the name of a region within the one around it, and its class."""
+    around = given.by_number.get(region.inside)
+    named = region.name.removeprefix(f"{around.name}.") if around else region.name
     return f"{named} ({region.class_name})" if region.class_name and region.class_name != named else named
 
 
 def _graph(given: RegionMap, region: Region) -> str:
     """Return whether a region captures, in words."""
+    word = _WORDS.get(region.verdict, region.verdict)
     if given.inside_graph(region):
         return "in the graph around it"
     if region.kind == "backward" and not region.verdict:
-        return "with the forward pass that it belongs to: not tried alone"
-    if region.like >= 0:
-        return f"{_WORDS.get(region.verdict, region.verdict)}, as an equal part does"
-    if not region.verdict:
-        return region.said or "not tried"
+        return "goes with its forward pass, not tried alone"
+    if region.like in given.by_number:
+        return f"{word}, like {given.by_number[region.like].name}"
     line = f": {region.finding.path}:{region.finding.line} {region.finding.id}" if region.finding else ""
-    return f"{_WORDS.get(region.verdict, region.verdict)}{line}"
+    return f"{word}{line}"
 
 
-def _plans(given: RegionMap) -> list[str]:
-    whole, graphs = given.as_graph(), given.graphs()
-    lines = [f"one graph for the whole: {_time(whole)} a call, {given.wall / whole:.1f}x (predicted)"]
-    if graphs and graphs[0].number != given.whole.number:
-        now = given.with_graphs(graphs)
-        names = ", ".join(region.name for region in graphs[:4]) + ", …" * (len(graphs) > 4)
-        lines.append(
-            one_line(f"graphs for what captures now ({names}): {_time(now)} a call, {given.wall / now:.1f}x (predicted)")
-        )
-    return lines
+def _predictions(given: RegionMap) -> list[str]:
+    """Return what graphs would bring: for what captures now, and for the whole."""
+    if _is_busy(given):
+        share = _percent(given.busy, given.wall)
+        return [f"predicted: no gain: the GPU is busy for {share} of the call, and graphs only shorten the rest"]
+    graphs, whole = given.graphs(), given.whole
+    if graphs == [whole]:
+        return [_predicted(given, given.as_graph(), f"as one graph around {whole.name}")]
+    names = ", ".join(region.name for region in graphs[:_LISTED]) + f" and {len(graphs) - _LISTED} more" * (
+        len(graphs) > _LISTED
+    )
+    now = [_predicted(given, given.with_graphs(graphs), f"with graphs for what captures now: {names}")] if graphs else []
+    return [*now, _predicted(given, given.as_graph(), f"as one graph around {whole.name}, after all fixes")]
+
+
+def _predicted(given: RegionMap, seconds: float, how: str) -> str:
+    return one_line(f"predicted: {_time(seconds)} a call ({given.wall / seconds:.1f}x) {how}")
+
+
+def _is_busy(given: RegionMap) -> bool:
+    return given.busy > _BUSY * given.wall
 
 
 def _fixes(given: RegionMap, reader: Reader) -> list[str]:
-    """Return what to mend, in the order of the time that it holds up."""
+    """Return what to fix: the line, its fix and how much it alone keeps from capture."""
     lines = []
     for number, region in enumerate(given.to_fix(), 1):
-        share = _percent(region.cpu, given.whole.cpu)
-        lines.append(one_line(f"fix {number}: {region.name}, {share} of the CPU's time"))
-        lines.append(f"  {output.head(region.finding, reader)}" if region.finding else f"  {one_line(region.said)}")
+        held, equals = given.held_up(region), given.equals(region)
+        share = f"{_percent(held.cpu, given.whole.cpu)} of the CPU's time"
+        also = f" and {len(equals)} like it" if equals else ""
+        keeps = f"nothing else was seen to fail in {held.name} ({share})" if held is not region else share
+        lines.append(one_line(f"fix {number}: {region.name}{also}: {keeps}"))
+        lines += _finding(region.finding, reader) if region.finding else [f"  {one_line(region.said)}"] * bool(region.said)
     return lines
 
 
-def _open(given: RegionMap) -> list[str]:
-    left = given.not_tried()
-    return [one_line(f"not tried: {', '.join(region.name for region in left[:8])}{', …' * (len(left) > 8)}")] if left else []
+def _finding(finding: Finding, reader: Reader) -> list[str]:
+    way = way_out(finding.library) if finding.library else None
+    return [
+        f"  {output.head(finding, reader)}",
+        f"  way out: {one_line(way.text)}" if way else f"  fix: {one_line(reader.known(finding).fix)}",
+    ]
+
+
+def _not_tried(given: RegionMap) -> list[str]:
+    """Return the regions of which nothing is known, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for region in given.not_tried():
+        by_reason.setdefault(region.said.removeprefix("not tried: "), []).append(region.name)
+    return [
+        one_line(
+            f"not tried: {', '.join(names[:_LISTED])}{f' and {len(names) - _LISTED} more' * (len(names) > _LISTED)}{because}"
+        )
+        for reason, names in by_reason.items()
+        for because in [f" ({reason})" if reason else ""]
+    ]
 
 
 def _percent(part: float, whole: float) -> str:

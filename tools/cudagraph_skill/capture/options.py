@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -150,6 +151,13 @@ def parse(program: Sequence[str]) -> Command:
         words = _module(rest)
         return _under_torchrun(program[0], flags, words[2:]) if words[1] == TORCHRUN else Command(program[0], flags, words)
     return Command(program[0], flags, _script(rest))
+
+
+def starts_ranks(program: Sequence[str]) -> bool:
+    """Return whether a command starts several processes, by torchrun or another launcher."""
+    named = {Path(program[0]).name} if program else set()
+    modules = {module for option, module in pairwise(program) if option == "-m"}
+    return bool(named & {"torchrun", *_LAUNCHERS} or modules & {TORCHRUN, *_LAUNCHING_MODULES})
 
 
 def _under_torchrun(python: str, flags: tuple[str, ...], words: Sequence[str]) -> Command:

@@ -6,6 +6,8 @@ Predictions are those of references/profiling.md: a replay takes the time that t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 _NODE, _LAUNCH, _NODE_ON_CPU = 0.35e-6, 10e-6, 0.33e-6  # seconds
 _BAD = ("capture_error", "silent_wrong", "not_repeatable", "error_in_eager")
+_UNKNOWN = ("", "lacking", "misuse")
 
 
 class Region(NamedTuple):
@@ -39,7 +42,8 @@ class Region(NamedTuple):
     finding: Finding | None
 
 
-class RegionMap(NamedTuple):
+@dataclass(frozen=True)
+class RegionMap:
     """The regions of a call, the whole first, and its seconds: `wall`, of the CPU until it returns, that the GPU works."""
 
     wall: float
@@ -53,39 +57,60 @@ class RegionMap(NamedTuple):
         """Return the call itself."""
         return self.regions[0]
 
-    def depth(self, region: Region) -> int:
-        """Return how many regions a region is inside of."""
-        return 0 if region.inside < 0 else 1 + self.depth(self._by_number()[region.inside])
-
-    def _by_number(self) -> Mapping[int, Region]:
+    @cached_property
+    def by_number(self) -> Mapping[int, Region]:
+        """Return the regions by their numbers."""
         return {region.number: region for region in self.regions}
+
+    def around(self, region: Region) -> Iterator[Region]:
+        """Yield the regions that a region is inside of, innermost first."""
+        while region.inside in self.by_number:
+            region = self.by_number[region.inside]
+            yield region
 
     def inside_graph(self, region: Region) -> bool:
         """Return whether a region lies within another that captures."""
-        outer = self._by_number().get(region.inside)
-        return outer is not None and (outer.verdict == "safe" or self.inside_graph(outer))
+        return any(outer.verdict == "safe" for outer in self.around(region))
 
     def graphs(self) -> list[Region]:
         """Return the outermost regions that capture."""
         return [region for region in self.regions if region.verdict == "safe" and not self.inside_graph(region)]
 
     def to_fix(self) -> list[Region]:
-        """Return the innermost regions that do not capture, those that hold the most of the CPU's time first."""
+        """Return the innermost regions that do not capture, equal ones once, by the CPU's time that each alone holds up."""
+        first = [region for region in self._failing if region.like < 0]
+        return sorted(first, key=lambda region: -self.held_up(region).cpu)
+
+    @cached_property
+    def _failing(self) -> list[Region]:
+        """Return the innermost regions that do not capture."""
         failing = [region for region in self.regions if region.verdict in _BAD]
         outer = {region.inside for region in failing}
-        leaves = [region for region in failing if region.number not in outer and region.like < 0]
-        return sorted(leaves, key=lambda region: -self._with_equals(region))
+        return [region for region in failing if region.number not in outer]
 
-    def _with_equals(self, region: Region) -> float:
-        return region.cpu + sum(other.cpu for other in self.regions if other.like == region.number)
+    def equals(self, region: Region) -> list[Region]:
+        """Return the regions that a region was checked in place of."""
+        return [other for other in self.regions if other.like == region.number]
+
+    def held_up(self, region: Region) -> Region:
+        """Return the outermost region in which a region and its equals are all that was seen to fail."""
+        same = {region.number, *(other.number for other in self.equals(region))}
+        others = {outer.number for other in self._failing if other.number not in same for outer in self.around(other)}
+        held = region
+        for outer in self.around(region):
+            if outer.number in others:
+                break
+            held = outer
+        return held
 
     def not_tried(self) -> list[Region]:
-        """Return the regions of which nothing is known: neither tried nor within a graph."""
-        return [
-            region
+        """Return the outermost regions of which nothing is known: not checked, and not within a graph."""
+        unknown = {
+            region.number
             for region in self.regions
-            if not region.verdict and not self.inside_graph(region) and region.kind != "backward"
-        ]
+            if region.verdict in _UNKNOWN and region.kind != "backward" and not self.inside_graph(region)
+        }
+        return [region for region in self.regions if region.number in unknown and region.inside not in unknown]
 
     def as_graph(self) -> float:
         """Predict the seconds of a call that is one graph."""
@@ -112,7 +137,8 @@ class RegionMap(NamedTuple):
 def of_result(given: Mapping[str, Any], findings: Mapping[int, Finding | None]) -> RegionMap:
     """Return the map of a guest's result; `findings` has the first finding of each region by its number."""
     wall, cpu, busy, launches = (float(given[name]) for name in ("wall", "cpu", "busy", "launches"))
-    return RegionMap(wall, cpu, busy, launches, [_region(row, findings.get(row["number"])) for row in given["regions"]])
+    regions = [_region(row, findings.get(row["number"])) for row in given["regions"]]
+    return RegionMap(wall, cpu, busy, launches, _with_parts_of_equals(regions))
 
 
 def _region(row: Mapping[str, Any], finding: Finding | None) -> Region:
@@ -120,12 +146,29 @@ def _region(row: Mapping[str, Any], finding: Finding | None) -> Region:
     return Region(**named, finding=finding)
 
 
+def _with_parts_of_equals(regions: list[Region]) -> list[Region]:
+    """Give the parts of a region that was not checked itself the verdicts of the parts of its equal."""
+    by_number = {region.number: region for region in regions}
+    inner: dict[int, dict[tuple[str, str], int]] = {}
+    for region in regions:
+        if region.inside in by_number:
+            name = region.name.removeprefix(by_number[region.inside].name)
+            inner.setdefault(region.inside, {})[region.kind, name] = region.number
+    for number in [region.number for region in regions]:  # outer ones first
+        for place, part in inner.get(number, {}).items():
+            twin = by_number.get(inner.get(by_number[number].like, {}).get(place, -1))
+            if twin is not None and not by_number[part].verdict and twin.verdict:
+                like = twin.like if twin.like >= 0 else twin.number
+                by_number[part] = by_number[part]._replace(verdict=twin.verdict, like=like)
+    return [by_number[region.number] for region in regions]
+
+
 def is_map(given: Any) -> bool:
     """Return whether a part of a result is a map, of the types that are read from it."""
     if not isinstance(given, dict) or not isinstance(given.get("regions"), list) or not given["regions"]:
         return False
     numbers = all(isinstance(given.get(name), (int, float)) for name in ("wall", "cpu", "busy", "launches"))
-    return numbers and all(_is_row(row) for row in given["regions"]) and given["regions"][0]["inside"] == -1
+    return numbers and all(map(_is_row, given["regions"])) and _is_tree(given["regions"])
 
 
 _ROW: dict[str, Any] = {
@@ -136,6 +179,16 @@ _ROW: dict[str, Any] = {
 
 def _is_row(row: Any) -> bool:
     return isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _ROW.items())
+
+
+def _is_tree(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether each row but the first lies inside one before it."""
+    seen = {-1}
+    for row in rows:
+        if row["inside"] not in seen or (row["inside"] == -1) != (len(seen) == 1) or row["number"] in seen:
+            return False
+        seen.add(row["number"])
+    return True
 
 
 def rows(given: RegionMap) -> Iterator[tuple[int, Region]]:

@@ -266,10 +266,10 @@ def locate(target: str) -> tuple[str, str, str]:
         return "", match["module"], match["name"]
     path, function = split(target)
     if Path(path).is_dir():
-        raise SkillError(f"{target}: `--run` captures one callable: name it as FILE:FUNCTION")
+        raise SkillError(f"{target} is a folder, and a run captures one callable: name it as FILE:FUNCTION")
     if path.endswith(".ipynb"):
         raise SkillError(
-            f"{target}: `--run` imports a Python file: save the notebook as one (`jupyter nbconvert --to script {path}`)"
+            f"{target}: a run imports a Python file: save the notebook as one (`jupyter nbconvert --to script {path}`)"
         )
     return path, "", (function or "").replace("<locals>.", "")
 
@@ -313,12 +313,12 @@ def joined_result(
         output=output,
         command=eager_command(request),
         signatures=answer.get("signatures") or (),
-        map=_map(answer, shown, target),
+        map=_map(answer, shown, target, findings),
     )
 
 
-def _map(answer: dict[str, Any], shown: _Names, target: Region) -> RegionMap | None:
-    """Return the map of a result, with the first line of each region that does not capture."""
+def _map(answer: dict[str, Any], shown: _Names, target: Region, findings: list[Finding]) -> RegionMap | None:
+    """Return the map of a result, with the first line of each region that does not capture, for the whole of `findings`."""
     given: dict[str, Any] = answer.get("map") or {}
     if not is_map(given):
         return None
@@ -327,6 +327,8 @@ def _map(answer: dict[str, Any], shown: _Names, target: Region) -> RegionMap | N
         row["number"]: [item for item in row["causes"] if item.get("kind") in ("fails", "wrong")] for row in given["regions"]
     }
     first = {number: _observed(items[0], nothing, shown, target) for number, items in causes.items() if items}
+    if findings and findings[0].observed:
+        first[given["regions"][0]["number"]] = findings[0]
     return of_result(given, first)
 
 

@@ -90,12 +90,18 @@ def _add_run(check: Parser) -> None:
     new.add_argument(
         "--run", action="store_true", dest="on_gpu", help="capture FILE:FUNCTION, replay it, compare it with eager"
     )
-    add_code(new)
+    add_code(new, python="; without --run: read its packages")
+    new.add_argument(
+        "--nproc",
+        type=count,
+        metavar="N",
+        help="run the program under torchrun with N ranks, one on each GPU, and check that call on all of them",
+    )
     new.add_argument("--continue", action="store_true", dest="continue_", help="let the program continue after the check")
 
 
-def add_code(new: argparse._ActionsContainer) -> None:
-    """Add the options that say which code runs on the GPU, and how."""
+def add_code(new: argparse._ActionsContainer, python: str = "") -> None:
+    """Add the options that say which code runs on the GPU, and how; `python` adds to the help of that option."""
     new.add_argument("--inputs", metavar="NAME", help="the function of the file that returns the arguments")
     new.add_argument(
         "--make", metavar="NAME", help="the function of the file that returns a dict with fn and inputs (default: make)"
@@ -110,7 +116,7 @@ def add_code(new: argparse._ActionsContainer) -> None:
     new.add_argument(
         "--python",
         metavar="PATH",
-        help="the interpreter with torch (default: that of the active environment); without --run: read its packages",
+        help=f"the interpreter with torch (default: that of the active environment){python}",
     )
     new.add_argument("--deadline", type=positive, metavar="SECONDS", help="stop the run after this time (default 120)")
     new.add_argument(
@@ -122,12 +128,6 @@ def add_code(new: argparse._ActionsContainer) -> None:
         help="the function to capture in the program after --: FUNCTION or CLASS.METHOD of it, or FILE:…, pkg.mod:…",
     )
     new.add_argument("--skip", type=number, metavar="N", help="ignore the first N calls")
-    new.add_argument(
-        "--nproc",
-        type=count,
-        metavar="N",
-        help="run the program under torchrun with N ranks, one on each GPU, and check that call on all of them",
-    )
 
 
 def run(args: argparse.Namespace) -> int:

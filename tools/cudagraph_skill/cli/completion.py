@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli.arguments import Parser, add_command
@@ -62,6 +63,8 @@ def _fish(top: argparse.ArgumentParser) -> Iterator[str]:
         yield f"complete -c skill -f -n __fish_use_subcommand -a {name} -d {_fish_quoted(helps[name])}"
         seen = f"complete -c skill -n '__fish_seen_subcommand_from {name}'"
         for action in command._actions:
+            if action.help == SUPPRESS:
+                continue
             values = f" -xa {_fish_quoted(' '.join(map(str, action.choices)))}" if action.choices else ""
             takes = values or (" -r" if action.nargs != 0 else "")
             for option in action.option_strings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import io
 import sys
@@ -66,10 +67,16 @@ def _with_flags(argv: Sequence[str]) -> Sequence[str]:
 
 def _divided(argv: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
     """Split off the command after `--` of a run, which is not ours to parse."""
-    if "--" not in argv or not (argv[0] == "map" or (argv[0] == "check" and "--run" in argv[: argv.index("--")])):
+    if "--" not in argv or not _is_run(argv):
         return argv, None
     end = argv.index("--")
     return argv[:end], list(argv[end + 1 :])
+
+
+def _is_run(argv: Sequence[str]) -> bool:
+    """Return whether a command captures on the GPU; its JSON has a verdict."""
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return list(own[:1]) == ["map"] or (list(own[:1]) == ["check"] and "--run" in own)
 
 
 def _refuse(unknown: list[str], args: argparse.Namespace, command: Parser) -> None:
@@ -122,7 +129,8 @@ def launched(command: str) -> int:
 def _answered(arguments: Sequence[str]) -> int:
     """Run one command; print a SkillError on stderr, and on stdout if JSON was asked for."""
     try:
-        args = _parsed(arguments)
+        with check.named_verdict() if _is_run(arguments) else contextlib.nullcontext():
+            args = _parsed(arguments)
         run: Callable[[argparse.Namespace], int] | None = getattr(args, "run", None)
         if run is None:
             parser().print_help()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from functools import cache
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
-from cudagraph_skill.cli.arguments import add_command
+from cudagraph_skill.cli.arguments import add_command, count
 from cudagraph_skill.cli.check import add_code, named_verdict
 from cudagraph_skill.cli.terminal import Progress, colour, echo
 from cudagraph_skill.errors import SkillError
@@ -22,18 +23,20 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new = add_command(
         commands,
         "map",
-        "measure the parts of a call on the GPU, and say which a graph could hold",
+        "measure the parts of a call on the GPU, and find those that a graph can hold",
         "example: skill map train.py:step --inputs batch\n"
         "         skill map --target Trainer.step -- python train.py --steps 20\n\n"
-        "for each module that the call calls, its backward passes and optimizer steps: the share of the GPU's time, of\n"
-        "launches and of the CPU's time; whether it captures, or which line prevents that. Then what graphs would bring\n"
-        "(predicted), and what to mend first",
-        "exit codes: those of `skill check --run` for the whole call: 0 it captures, 1 it does not, 2 the command was not\n"
-        "understood, or the code fails without a graph, 3 this machine lacks something it needs, 4 eager runs differ too much",
+        "prints each module that the call runs, its backward passes and optimizer steps: the share of GPU time, launches\n"
+        "and CPU time; whether it captures, or the line that prevents it. Then the time with graphs (predicted), what to\n"
+        "fix first, and what was not tried. The call and its parts run many times",
+        "exit codes: 0 replays of the whole call equal eager, 1 it fails at capture or a replay is wrong, 2 the command was\n"
+        "not understood, or the code fails without a graph, 3 this machine lacks something it needs, 4 eager runs differ too\n"
+        "much to compare with",
     )
     new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]", help="the callable; FILE alone needs make() in it")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
     add_code(new)
+    new.add_argument("--nproc", type=count, help=SUPPRESS)  # refused in words
     new.set_defaults(run=run, program=None, function=None, continue_=False)
 
 
@@ -53,11 +56,16 @@ def _mapped(args: argparse.Namespace) -> int:
     from cudagraph_skill.check.input.source import lines_of
     from cudagraph_skill.check.output import Reader
 
+    if args.nproc or options.starts_ranks(args.program or ()):
+        raise SkillError(
+            "skill map: it measures one process: run the program without a launcher such as torchrun, and without --nproc; "
+            "`skill check --run --nproc N` checks several ranks"
+        )
     requests = [request._replace(map=True) for request in options.requests(args, args.program)]
-    if any(request.launch for request in requests):
-        raise SkillError("skill map: it measures one process: give the python command, without torchrun and --nproc")
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     with Progress() as progress, session.Guests() as guests:
         results = list(session.examine(requests, guests, session.Listener(progress.say, forward=echo)))
+    if len(requests) == 1 and results[0].verdict == "misuse":
+        raise SkillError(results[0].said)
     print(written(results, "json" if args.json else "full", reader))
     return exit_code(results)

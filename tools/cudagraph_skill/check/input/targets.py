@@ -92,7 +92,7 @@ def _no_file(target: str) -> SkillError:
     except (OSError, ValueError):
         beside = []
     near = get_close_matches(path.name, beside, 1)
-    hint = f"did you mean {path.with_name(near[0])}?" if near else "give FILE, FILE:FUNCTION, a folder, or - for standard input"
+    hint = f"did you mean {path.with_name(near[0])}?" if near else "name one that is there, as FILE or FILE:FUNCTION"
     return SkillError(f"{target[:300]}: there is no such file; {hint}")
 
 
