@@ -233,6 +233,18 @@ def test_a_call_that_keeps_the_gpu_busy_gains_nothing() -> None:
     assert text.endswith(f"next: {map_output.BUSY}")
 
 
+def test_the_text_leaves_out_what_is_inside_equal_parts_and_of_many_the_small_ones() -> None:
+    inner = [_row(number, 5, f"model.c.{number}", verdict="safe") for number in range(8, 11)]
+    text = map_output.written([_result(map={**GIVEN, "regions": [*ROWS, *inner]})], "full", READER)
+    assert "left out: 3 parts that are small, or inside one that is like another" in text
+    small = [_row(number, 0, f"small.{number}", gpu=1e-7, launches=1.0, verdict="safe") for number in range(8, 108)]
+    failing = _row(108, 0, "bad", gpu=1e-7, launches=1.0, verdict="capture_error")
+    given = region_map.of_result({**GIVEN, "regions": [*ROWS, *small, failing]}, {})
+    assert [region.name for _, region in region_map.shown(given)] == [*(row["name"] for row in ROWS), "bad"]
+    data = map_output.data(_result(map={**GIVEN, "regions": [*ROWS, *small, failing]}), READER, short=True)["map"]
+    assert (len(data["regions"]), data["left_out"], data["graphs"]) == (9, 100, [2, 7])
+
+
 def test_json_has_the_regions_and_the_plans() -> None:
     data = json.loads(map_output.written([_result()], "json", READER))
     assert data["verdict"] == "capture_error"

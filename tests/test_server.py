@@ -11,16 +11,21 @@ import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from cudagraph_skill.capture import session
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill_server import app
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 ROOT = Path(__file__).resolve().parent.parent
 READING = {"search", "read", "errors", "explain", "check", "config", "recommend", "scaffold"}
+RUNNING = ("run_check", "run_map")
 STEP = "def step(x):\n    return x * 2\n"
 
 _built = cache(app.build)  # a server serves many clients; building one takes 25 ms
@@ -228,7 +233,7 @@ def test_a_real_process_answers_over_stdio(command: list[str]) -> None:
     assert result.structured_content["results"]
 
 
-# run_check ------------------------------------------------------------------------------------------------------------
+# run_check and run_map ------------------------------------------------------------------------------------------------
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
 HANG = "import os, time\nopen({note!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
@@ -244,17 +249,24 @@ def _running(allowed: Path, **environment: str) -> StdioServerParameters:
 def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
     server = app.build(allowed=[tmp_path])
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools(), server).tools}
-    assert set(tools) == {*READING, "run_check"}
-    tool = tools["run_check"]
-    assert tool.title == "Capture on the GPU and compare with eager"
-    assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (False, True)
-    assert set(tool.input_schema["properties"]) == {"path", "function", "inputs", "shapes", "warmup", "deadline"}
-    assert all("description" in argument for argument in tool.input_schema["properties"].values())
-    assert tool.output_schema
-    assert "`run_check`" in (server.instructions or "")
+    assert set(tools) == {*READING, *RUNNING}
+    assert tools["run_check"].title == "Capture on the GPU and compare with eager"
+    assert tools["run_map"].title == "Map the parts of a call that a graph can hold"
+    arguments = {"path", "function", "inputs", "shapes", "program", "warmup", "deadline"}
+    assert {name: set(tools[name].input_schema["properties"]) - arguments for name in RUNNING} == {
+        "run_check": {"nproc"},
+        "run_map": set(),
+    }
+    for name in RUNNING:
+        tool = tools[name]
+        assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (False, True)
+        assert all("description" in argument for argument in tool.input_schema["properties"].values())
+        assert tool.output_schema
+        assert f"`{name}`" in (server.instructions or "")
 
 
-def test_what_lies_elsewhere_is_refused_through_links_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", RUNNING)
+def test_what_lies_elsewhere_is_refused_through_links_too(tool: str, tmp_path: Path) -> None:
     allowed, other = tmp_path / "project", tmp_path / "project-old"
     for folder in (allowed, other):
         folder.mkdir()
@@ -262,12 +274,98 @@ def test_what_lies_elsewhere_is_refused_through_links_too(tmp_path: Path) -> Non
     (allowed / "link.py").symlink_to(other / "train.py")
     server = app.build(allowed=[allowed])
     for path in (other / "train.py", allowed / "link.py", allowed / ".." / "project-old" / "train.py", "os.path"):
-        target = {"path": f"{path}:step"}
-        result = _ask(lambda client, target=target: client.call_tool("run_check", target), server)
-        assert result.is_error
-        assert "may not be run: this server runs code in" in result.content[0].text
-    result = _ask(lambda client: client.call_tool("run_check", {"path": "nowhere.py"}), server)
+        for target in ({"path": f"{path}:step"}, {"path": f"{path}:step", "program": ["--steps", "3"]}):
+            result = _ask(lambda client, target=target: client.call_tool(tool, target), server)
+            assert result.is_error
+            assert "may not be run: this server runs code in" in result.content[0].text
+    result = _ask(lambda client: client.call_tool(tool, {"path": "nowhere.py"}), server)
     assert "there is no such file" in result.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("run_check", {"program": []}, "which call of the program is to be captured? name it with function"),
+        ("run_check", {"nproc": 2}, "which call of the program is to be captured? name it with function"),
+        ("run_check", {"nproc": 0, "function": "step"}, "nproc=0 should be greater than or equal to 1, or left out"),
+        (
+            "run_check",
+            {"nproc": 2, "function": "step", "shapes": ["4"]},
+            "shapes makes arguments, and a program passes its own",
+        ),
+        ("run_map", {"program": ["-x"], "function": "step", "inputs": "batch"}, "inputs makes arguments"),
+        ("run_map", {"nproc": 2}, "it has no argument nproc; it has path, function, "),
+    ],
+)
+def test_arguments_of_a_run_that_do_not_go_together_are_refused(
+    tool: str, arguments: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    server = app.build("/nowhere/python", [tmp_path])
+    result = _ask(lambda client: client.call_tool(tool, {"path": "train.py", **arguments}), server)
+    assert result.is_error
+    assert says in result.content[0].text
+    assert "\n" not in result.content[0].text
+
+
+def _examined(monkeypatch: pytest.MonkeyPatch, **answer: Any) -> list[session.Request]:
+    """Let a run end with an answer of the guest; return the requests."""
+    requests: list[session.Request] = []
+
+    def examine(given: list[session.Request], *_: object) -> Iterator[Any]:
+        requests.extend(given)
+        yield session.joined_result(given[0], answer, [], {"how": "done"})
+
+    monkeypatch.setattr(session, "examine", examine)
+    return requests
+
+
+def test_a_program_is_run_as_one_and_under_torchrun_where_ranks_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    requests = _examined(monkeypatch, verdict="safe", said="captures", notes=["add `--nproc N`"])
+    server = app.build("/env/python", [tmp_path])
+    for arguments in (
+        {"path": "train.py:step", "program": ["--lr", "1"]},
+        {"path": "train.py", "function": "step", "nproc": 2},
+    ):
+        result = _ask(lambda client, arguments=arguments: client.call_tool("run_check", arguments), server)
+        assert result.structured_content["notes"] == ["add `nproc=N`"]
+        assert result.structured_content["ranks"] == []
+    alone, ranks = requests
+    assert (alone.target, alone.program, alone.launch) == ("step", (f"{tmp_path}/train.py", "--lr", "1"), None)
+    assert (ranks.target, ranks.program, ranks.folder) == ("step", (f"{tmp_path}/train.py",), str(tmp_path))
+    assert ranks.launch is not None
+    assert ranks.launch.options == ("--standalone", "--nproc-per-node=2")
+
+
+def test_a_map_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    rows = [_region(0, -1, "step", verdict="capture_error"), _region(1, 0, "model", verdict="safe")]
+    rows.append(_region(2, 0, "head", said="not tried: the deadline is near; `--deadline` gives it longer"))
+    given = {"wall": 10e-3, "cpu": 9e-3, "busy": 1e-3, "launches": 100, "regions": rows}
+    requests = _examined(monkeypatch, verdict="capture_error", said="fails at capture", map=given)
+    server = app.build("/env/python", [tmp_path])
+    result = _ask(
+        lambda client: client.call_tool("run_map", {"path": "train.py:step", "shapes": ["4"], "deadline": 300}), server
+    )
+    assert not result.is_error, result.content[0].text
+    assert [(request.map, request.shapes, request.deadline) for request in requests] == [(True, ("4",), 300)]
+    data = result.structured_content
+    assert (data["verdict"], data["map"]["graphs"], data["map"]["fix_first"], data["map"]["not_tried"]) == (
+        "capture_error", [1], [0], [2]
+    )  # fmt: skip
+    assert [region["graph"] for region in data["map"]["regions"]] == ["fails", "captures", "not tried"]
+    text = result.content[0].text
+    assert "not tried: head (the deadline is near; `deadline` gives it longer)" in text
+    assert text.endswith(f"next: {data['next']}")
+
+
+def _region(number: int, inside: int, name: str, **known: Any) -> dict[str, Any]:
+    measured = {"calls": 1.0, "launches": 50.0, "gpu": 1e-3, "cpu": 4e-3}
+    row = {"kind": "module", "class": "", "verdict": "", "said": "", "like": -1, "causes": [], **measured}
+    return {"number": number, "inside": inside, "name": name, **row, **known}
 
 
 def test_a_folder_that_is_not_there_cannot_be_allowed(tmp_path: Path) -> None:
@@ -307,19 +405,36 @@ def test_an_interpreter_that_is_none_is_told_in_words_of_the_server(tmp_path: Pa
 
 @pytest.mark.slow
 @needs_torch
-def test_a_failure_is_an_answer_in_text_and_as_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", RUNNING)
+def test_a_failure_is_an_answer_in_text_and_as_data(tool: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hello')\nraise ValueError('no')\n")
     server = _running(tmp_path, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1")
-    result = _ask(lambda client: client.call_tool("run_check", {"path": "train.py", "function": "step"}), server)
+    result = _ask(lambda client: client.call_tool(tool, {"path": "train.py", "function": "step"}), server)
     assert not result.is_error, result.content[0].text
     assert result.structured_content["verdict"] == "error_in_eager"
     assert "ValueError: no" in result.structured_content["summary"]
     assert result.structured_content["summary"] in result.content[0].text
+    assert result.structured_content.get("map") is None
 
 
 @pytest.mark.slow
 @needs_torch
-def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tmp_path: Path) -> None:
+def test_a_program_under_torchrun_names_the_rank_that_fails(tmp_path: Path) -> None:
+    odd = "import os, time\nif os.environ['RANK'] == '1':\n    raise ValueError('no')\ntime.sleep(99)\n"
+    (tmp_path / "train.py").write_text(odd + STEP)
+    server = _running(tmp_path, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1")
+    arguments = {"path": "train.py", "function": "step", "nproc": 2}
+    result = _ask(lambda client: client.call_tool("run_check", arguments), server)
+    assert not result.is_error, result.content[0].text
+    assert result.structured_content["verdict"] == "error_in_eager"
+    assert "on rank 1 of 2: " in result.structured_content["summary"]
+    assert [row["rank"] for row in result.structured_content["ranks"]] == [0, 1]
+
+
+@pytest.mark.slow
+@needs_torch
+@pytest.mark.parametrize("tool", RUNNING)
+def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tool: str, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     (tmp_path / "hang.py").write_text(HANG.format(note=str(note)))
     (tmp_path / "bad.py").write_text("raise ValueError('no')\n")
@@ -329,7 +444,7 @@ def test_cancelling_kills_the_code_and_the_next_call_has_its_turn(tmp_path: Path
         messages.append(message or "")
 
     async def ask(client: Any) -> Any:
-        hanging = asyncio.create_task(client.call_tool("run_check", {"path": "hang.py", "function": "step"}))
+        hanging = asyncio.create_task(client.call_tool(tool, {"path": "hang.py", "function": "step"}))
         while not (note.exists() and note.read_text()):
             await asyncio.sleep(0.05)
         second = asyncio.create_task(client.call_tool("run_check", {"path": "bad.py:step"}, progress_callback=told))

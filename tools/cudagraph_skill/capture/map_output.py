@@ -47,31 +47,33 @@ def written(results: Sequence[CaptureResult], form: str, reader: Reader) -> str:
     return "\n\n".join(text(result, reader) for result in results)
 
 
-def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
-    """Return the map as JSON data, beside what a check of the whole gives."""
-    map_ = _map_data(result.map, reader) if result.map else None
+def data(result: CaptureResult, reader: Reader, *, short: bool = False) -> dict[str, Any]:
+    """Return the map as JSON data, beside what a check of the whole gives; a `short` one has the regions of the text."""
+    map_ = _map_data(result.map, reader, short) if result.map else None
     return {**capture_data(result, reader), "map": map_, "next": next_step(result, reader.steps)}
 
 
-def _map_data(given: RegionMap, reader: Reader) -> dict[str, Any]:
+def _map_data(given: RegionMap, reader: Reader, short: bool) -> dict[str, Any]:
     graphs = given.graphs()
+    regions = [region for _, region in region_map.shown(given)] if short else given.regions
     return {
         "wall": given.wall,
         "cpu": given.cpu,
         "busy": given.busy,
         "launches": given.launches,
         "predicted": {"one graph": given.as_graph(), "what captures now": given.with_graphs(graphs)},
-        "graphs": [region.number for region in graphs],
-        "fix_first": [region.number for region in given.to_fix()],
-        "not_tried": [region.number for region in given.not_tried()],
+        "graphs": [region.number for region in graphs if region in regions],
+        "fix_first": [region.number for region in given.to_fix() if region in regions],
+        "not_tried": [region.number for region in given.not_tried() if region in regions],
         "regions": [
             {
                 **region._asdict(),
                 "finding": output.record(region.finding, reader) if region.finding else None,
                 "graph": _graph(given, region),
             }
-            for region in given.regions
+            for region in regions
         ],
+        "left_out": len(given.regions) - len(regions),
     }
 
 
@@ -113,14 +115,15 @@ def _table(given: RegionMap) -> list[str]:
             _percent(region.cpu, given.whole.cpu),
             _graph(given, region),
         )
-        for depth, region in region_map.rows(given)
+        for depth, region in region_map.shown(given)
     ]
+    left_out = len(given.regions) - len(rows)
     rows.insert(0, ("region", "GPU", "launches", "CPU", "graph"))
     wide = max(len(name) for name, *_ in rows)
     return [
         one_line(f"  {name:{wide}}  {gpu:>5}  {launches:>8}  {cpu:>5}  {graph}".rstrip())
         for name, gpu, launches, cpu, graph in rows
-    ]
+    ] + [f"  left out: {left_out} parts that are small, or inside one that is like another"] * (left_out > 0)
 
 
 def _name(given: RegionMap, region: Region) -> str:

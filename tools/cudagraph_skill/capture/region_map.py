@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NODE, _LAUNCH, _NODE_ON_CPU = 0.35e-6, 10e-6, 0.33e-6  # seconds
 _BAD = ("capture_error", "silent_wrong", "not_repeatable", "error_in_eager")
 _UNKNOWN = ("", "lacking", "misuse")
+_MANY, _SMALL = 60, 0.01  # regions, of which those with smaller shares are left out
 
 
 class Region(NamedTuple):
@@ -189,6 +190,18 @@ def _is_tree(rows: Sequence[Mapping[str, Any]]) -> bool:
             return False
         seen.add(row["number"])
     return True
+
+
+def shown(given: RegionMap) -> list[tuple[int, Region]]:
+    """Return the regions that a reader needs, as `rows`: without the insides of equal ones and, of many, without small ones."""
+    apart = [(depth, region) for depth, region in rows(given) if not any(outer.like >= 0 for outer in given.around(region))]
+    return apart if len(apart) <= _MANY else [row for row in apart if _is_large(given, row[1])]
+
+
+def _is_large(given: RegionMap, region: Region) -> bool:
+    """Return whether a region has a share that shows, or fails by itself."""
+    shares = ((region.gpu, given.whole.gpu), (region.launches, given.launches), (region.cpu, given.whole.cpu))
+    return any(part >= _SMALL * whole for part, whole in shares) or (region.verdict in _BAD and region.like < 0)
 
 
 def rows(given: RegionMap) -> Iterator[tuple[int, Region]]:
