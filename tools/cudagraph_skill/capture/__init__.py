@@ -14,4 +14,7 @@ The life of `skill check --run train.py:step --inputs batch`:
 4. `session.joined_result` joins the answer with the static check of the same lines. `hazard_of.hazard_of` says which hazard a
    cause is; where the guest ended without an answer, `session` says how it ended and whether eager code or the graph did it.
 5. `output.text` and `output.data` format a `result.CaptureResult`; `output.exit_code` is 0 to 4.
+
+`skill map` sends the same request with `map`: the guest measures the parts of the call, and checks them if the whole fails.
+`region_map` makes predictions and the order of fixes of its answer, `map_output` the text and the JSON.
 """
