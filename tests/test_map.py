@@ -171,8 +171,18 @@ def test_parts_of_an_equal_region_have_the_verdicts_of_its_parts() -> None:
     assert [region.name for region in given.graphs()] == ["layers.0.attention", "layers.1.attention"]
     assert [region.name for region in given.to_fix()] == ["layers.0.router"]
     assert [region.like for region in given.regions[5:]] == [2, 3, -1]
+    text = map_output.written([_result(map={**GIVEN, "regions": layers})], "full", READER)
+    assert "with graphs for what captures now: layers.0.attention, and 1 like these" in text
     assert given.held_up(given.regions[3]) == given.whole
     assert [region.name for region in given.not_tried()] == ["layers.1.other"]
+
+
+def test_neighbours_that_are_like_the_same_part_share_a_line() -> None:
+    layers = [_row(8 + number, 1, f"model.c.{number}", cpu=1e-3, verdict="capture_error", like=4) for number in range(3)]
+    text = map_output.written([_result(map={**GIVEN, "regions": [*ROWS, *layers]})], "full", READER)
+    (line,) = [line for line in text.splitlines() if "fails, like model.b" in line]
+    assert line.split()[:3] == ["c", "to", "c.2"]
+    assert "40 %" in line, "the CPU's time of all four"
 
 
 def test_what_could_not_be_checked_is_not_tried_with_its_reason() -> None:
@@ -225,6 +235,14 @@ def test_the_line_that_fails_comes_with_its_fix_and_leads_to_its_explanation(tmp
     assert "\n  fix: " in text
     assert text.endswith("next: CG201")
     assert "fails: " in next(line for line in text.splitlines() if line.startswith("  step")), "the whole has its line, too"
+
+
+def test_of_many_fixes_the_first_are_listed() -> None:
+    failing = [_row(number, 0, f"part.{number}", cpu=1e-3, verdict="capture_error") for number in range(8, 16)]
+    text = map_output.written([_result(map={**GIVEN, "regions": [*ROWS, *failing]})], "full", READER)
+    assert "fix 6: " in text
+    assert "fix 7: " not in text
+    assert "and 3 more to fix: map again after these" in text
 
 
 def test_a_call_that_keeps_the_gpu_busy_gains_nothing() -> None:

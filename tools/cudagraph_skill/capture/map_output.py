@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture import region_map
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["data", "exit_code", "text", "written"]
 BUSY = "references/profiling.md#when-not-to-use-cuda-graphs-over-95--busy"
 _BUSY = 0.95  # of the time of a call: above it no graph helps
-_LONGEST, _DEEPEST, _LISTED = 48, 12, 6  # characters of a name; regions that one is inside of; names in a line
+_LONGEST, _DEEPEST, _LISTED = 48, 12, 6  # characters of a name; regions that one is inside of; names in a line, fixes
 _WORDS = {
     "safe": "captures",
     "capture_error": "fails",
@@ -107,30 +108,43 @@ def _head(result: CaptureResult, given: RegionMap) -> str:
 
 
 def _table(given: RegionMap) -> list[str]:
-    rows = [
-        (
-            f"{'  ' * min(depth, _DEEPEST)}{_name(given, region)}"[:_LONGEST],
-            _percent(region.gpu, given.whole.gpu),
-            _percent(region.launches, given.launches),
-            _percent(region.cpu, given.whole.cpu),
-            _graph(given, region),
+    """Return a line for each region; for neighbours that are like the same one, a line for all."""
+    shown = region_map.shown(given)
+    rows = [("region", "GPU", "launches", "CPU", "graph")]
+    for (depth, *_), same in groupby(shown, _alike):
+        regions = [region for _, region in same]
+        rows.append(
+            (
+                f"{'  ' * min(depth, _DEEPEST)}{_name(given, regions)}"[:_LONGEST],
+                _percent(sum(region.gpu for region in regions), given.whole.gpu),
+                _percent(sum(region.launches for region in regions), given.launches),
+                _percent(sum(region.cpu for region in regions), given.whole.cpu),
+                _graph(given, regions[0]),
+            )
         )
-        for depth, region in region_map.shown(given)
-    ]
-    left_out = len(given.regions) - len(rows)
-    rows.insert(0, ("region", "GPU", "launches", "CPU", "graph"))
     wide = max(len(name) for name, *_ in rows)
-    return [
+    lines = [
         one_line(f"  {name:{wide}}  {gpu:>5}  {launches:>8}  {cpu:>5}  {graph}".rstrip())
         for name, gpu, launches, cpu, graph in rows
-    ] + [f"  left out: {left_out} parts that are small, or inside one that is like another"] * (left_out > 0)
+    ]
+    left_out = len(given.regions) - len(shown)
+    return lines + [f"  left out: {left_out} parts that are small, or inside one that is like another"] * (left_out > 0)
 
 
-def _name(given: RegionMap, region: Region) -> str:
-    """Return the name of a region within the one around it, and its class."""
-    around = given.by_number.get(region.inside)
-    named = region.name.removeprefix(f"{around.name}.") if around else region.name
-    return f"{named} ({region.class_name})" if region.class_name and region.class_name != named else named
+def _alike(row: tuple[int, Region]) -> tuple[int, int, int, bool]:
+    """Return what the rows have in common that share a line: depth, the region around them, and the one that they are like."""
+    depth, region = row
+    return (depth, region.inside, region.like, True) if region.like >= 0 else (depth, region.inside, region.number, False)
+
+
+def _name(given: RegionMap, regions: Sequence[Region]) -> str:
+    """Return the name of a region, or of the first and the last of several, within the one around them, and their class."""
+    first, last = regions[0], regions[-1]
+    around = given.by_number.get(first.inside)
+    named = " to ".join(
+        dict.fromkeys(region.name.removeprefix(f"{around.name}.") if around else region.name for region in (first, last))
+    )
+    return f"{named} ({first.class_name})" if first.class_name and first.class_name != named else named
 
 
 def _graph(given: RegionMap, region: Region) -> str:
@@ -154,11 +168,15 @@ def _predictions(given: RegionMap) -> list[str]:
     graphs, whole = given.graphs(), given.whole
     if graphs == [whole]:
         return [_predicted(given, given.as_graph(), f"as one graph around {whole.name}")]
-    names = ", ".join(region.name for region in graphs[:_LISTED]) + f" and {len(graphs) - _LISTED} more" * (
-        len(graphs) > _LISTED
-    )
+    names = _names([region.name for region in graphs if region.like < 0])
+    equals = sum(region.like >= 0 for region in graphs)
+    names += f", and {equals} like these" * (equals > 0)
     now = [_predicted(given, given.with_graphs(graphs), f"with graphs for what captures now: {names}")] if graphs else []
     return [*now, _predicted(given, given.as_graph(), f"as one graph around {whole.name}, after all fixes")]
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + f" and {len(names) - _LISTED} more" * (len(names) > _LISTED)
 
 
 def _predicted(given: RegionMap, seconds: float, how: str) -> str:
@@ -172,14 +190,15 @@ def _is_busy(given: RegionMap) -> bool:
 def _fixes(given: RegionMap, reader: Reader) -> list[str]:
     """Return what to fix: the line, its fix and how much it alone keeps from capture."""
     lines = []
-    for number, region in enumerate(given.to_fix(), 1):
+    regions = given.to_fix()
+    for number, region in enumerate(regions[:_LISTED], 1):
         held, equals = given.held_up(region), given.equals(region)
         share = f"{_percent(held.cpu, given.whole.cpu)} of the CPU's time"
         also = f" and {len(equals)} like it" if equals else ""
         keeps = f"nothing else was seen to fail in {held.name} ({share})" if held is not region else share
         lines.append(one_line(f"fix {number}: {region.name}{also}: {keeps}"))
         lines += _finding(region.finding, reader) if region.finding else [f"  {one_line(region.said)}"] * bool(region.said)
-    return lines
+    return lines + [f"and {len(regions) - _LISTED} more to fix: map again after these"] * (len(regions) > _LISTED)
 
 
 def _finding(finding: Finding, reader: Reader) -> list[str]:
@@ -195,13 +214,7 @@ def _not_tried(given: RegionMap) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for region in given.not_tried():
         by_reason.setdefault(region.said.removeprefix("not tried: "), []).append(region.name)
-    return [
-        one_line(
-            f"not tried: {', '.join(names[:_LISTED])}{f' and {len(names) - _LISTED} more' * (len(names) > _LISTED)}{because}"
-        )
-        for reason, names in by_reason.items()
-        for because in [f" ({reason})" if reason else ""]
-    ]
+    return [one_line(f"not tried: {_names(names)}{f' ({reason})' if reason else ''}") for reason, names in by_reason.items()]
 
 
 def _percent(part: float, whole: float) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NODE, _LAUNCH, _NODE_ON_CPU = 0.35e-6, 10e-6, 0.33e-6  # seconds
 _BAD = ("capture_error", "silent_wrong", "not_repeatable", "error_in_eager")
 _UNKNOWN = ("", "lacking", "misuse")
-_MANY, _SMALL = 60, 0.01  # regions, of which those with smaller shares are left out
+_MANY, _SMALL, _SMALL_INSIDE = 60, 0.01, 0.05  # regions, of which smaller shares are left out; of those inside a graph
 
 
 class Region(NamedTuple):
@@ -201,7 +201,8 @@ def shown(given: RegionMap) -> list[tuple[int, Region]]:
 def _is_large(given: RegionMap, region: Region) -> bool:
     """Return whether a region has a share that shows, or fails by itself."""
     shares = ((region.gpu, given.whole.gpu), (region.launches, given.launches), (region.cpu, given.whole.cpu))
-    return any(part >= _SMALL * whole for part, whole in shares) or (region.verdict in _BAD and region.like < 0)
+    least = _SMALL_INSIDE if given.inside_graph(region) else _SMALL
+    return any(part >= least * whole for part, whole in shares) or (region.verdict in _BAD and region.like < 0)
 
 
 def rows(given: RegionMap) -> Iterator[tuple[int, Region]]:
