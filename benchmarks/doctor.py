@@ -6,11 +6,12 @@
     python benchmarks/doctor.py                    the figures of that evidence; --misses names what was wrong
     python benchmarks/doctor.py --check            exit 1 if one is worse than in floors.yaml, or a program has changed
 
-Three sets of programs, none of which says what to expect: `snippets` (benchmarks/snippets, verdicts seen on a GPU by
+Four sets of programs, none of which says what to expect: `snippets` (benchmarks/snippets, verdicts seen on a GPU by
 tests/replayed.py), `mutants` (benchmarks/mutants: steps that are right, and the same with one seeded bug that goes silently
-wrong), `hazards` (the captured functions of tests/hazards). A silent error is caught where the verdict is silent_wrong; a false
-alarm is any other verdict than safe on a program that is. Lines are right where the label names them: of a snippet its hazard
-lines, of a mutant those that were changed.
+wrong), `small` (these bugs in steps where what they break has a tiny weight, so that replays are off by little more than
+rounding, and those steps without the bug), `hazards` (the captured functions of tests/hazards). A silent error is caught where
+the verdict is silent_wrong; a false alarm is any other verdict than safe on a program that is. Lines are right where the label
+names them: of a snippet its hazard lines, of a mutant those that were changed.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ print(there - start, time.perf_counter() - there)
 _AT_ONCE, _DEADLINE_SECONDS, _TIMED = 12, 100, 12
 _HAZARD = re.compile(r"^def ((?:bad|good)_\w+)\(", re.MULTILINE)
 _SEVERITY = re.compile(r"^### (CG\d{3}) .*?^- \*\*Severity\*\* (\w+)", re.MULTILINE | re.DOTALL)
+_SETS = ("snippets", "mutants", "small", "hazards")
 _TRUTH = {"error": "capture_error", "warning": "silent_wrong", "info": "safe"}
 
 
@@ -69,7 +71,7 @@ class Program(NamedTuple):
 
 def programs(folder: Path) -> list[Program]:
     """Return all programs; the mutants are written to `folder`."""
-    return [*snippets(), *mutants(folder), *hazards()]
+    return [*snippets(), *mutants(folder), *small(folder), *hazards()]
 
 
 def snippets() -> list[Program]:
@@ -90,13 +92,47 @@ def mutants(folder: Path) -> list[Program]:
     for path in sorted((HERE / "mutants").glob("*.py")):
         base = path.read_text(encoding="utf-8")
         listed.append(Program("mutants", path.stem, "base", str(path), "", "safe", (), _digest(base)))
-        for bug in json.loads(path.with_suffix(".json").read_text(encoding="utf-8")):
+        for bug in bugs(path):
             text = mutated(base, bug["edits"], f"{path.stem}: {bug['name']}")
-            name = f"{path.stem}__{bug['name'].replace('-', '_')}"
-            (folder / f"{name}.py").write_text(text, encoding="utf-8")
-            target = str(folder / f"{name}.py")
-            listed.append(Program("mutants", name, bug["kind"], target, "", "silent_wrong", changed(base, text), _digest(text)))
+            listed.append(_written(folder, "mutants", _name(path, bug), bug["kind"], (base, text)))
     return listed
+
+
+def small(folder: Path) -> list[Program]:
+    """Write to `folder` each bug whose effect can be scaled down, and each base that is scaled for it; return them.
+
+    A base that several bugs share has the name of the first.
+    """
+    listed, seen = [], set()
+    for path in sorted((HERE / "mutants").glob("*.py")):
+        for bug in (bug for bug in bugs(path) if "small" in bug):
+            name = _name(path, bug)
+            base = mutated(path.read_text(encoding="utf-8"), bug["small"], f"{name}, small")
+            if base not in seen:
+                listed.append(_written(folder, "small", f"{name}__base", "base", (base, base)))
+            seen.add(base)
+            text = mutated(base, bug["edits"], f"{name}, small")
+            listed.append(_written(folder, "small", f"{name}__small", bug["kind"], (base, text)))
+    return listed
+
+
+def bugs(path: Path) -> list[dict[str, Any]]:
+    """Return the seeded bugs of a base."""
+    listed: list[dict[str, Any]] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return listed
+
+
+def _name(path: Path, bug: dict[str, Any]) -> str:
+    return f"{path.stem}__{bug['name'].replace('-', '_')}"
+
+
+def _written(folder: Path, set_: str, id_: str, kind: str, texts: tuple[str, str]) -> Program:
+    """Write a program to `folder`; `texts` are its base and its own. It is silently wrong, unless it is its base."""
+    base, text = texts
+    target = folder / f"{id_}.py"
+    target.write_text(text, encoding="utf-8")
+    truth = "safe" if text == base else "silent_wrong"
+    return Program(set_, id_, kind, str(target), "", truth, changed(base, text), _digest(text))
 
 
 def mutated(text: str, edits: list[list[str]], name: str) -> str:
@@ -168,6 +204,7 @@ def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
     return {
         **row,
         "verdict": result.verdict,
+        "worst": result.rounds.get("worst"),
         "lines": [[item.line, item.id, item.observed] for item in result.findings],
         "seconds": round(time.monotonic() - start, 2),
         "steps": round(sum(step.seconds for step in result.steps), 2),
@@ -221,7 +258,7 @@ def figures(evidence: list[dict[str, Any]], known: list[Program]) -> dict[str, d
     """Return percentages for each set of programs."""
     truth = {program.id: program for program in known}
     results: dict[str, dict[str, Any]] = {}
-    for name in ("snippets", "mutants", "hazards"):
+    for name in _SETS:
         rows = [row for row in rows_of(evidence) if row["set"] == name and row["id"] in truth]
         if rows:
             results[name] = _figures(rows, truth)
@@ -302,6 +339,10 @@ def _show(evidence: list[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
         print(f"{len(run['rows'])} programs on {', '.join(run['gpus'])}; torch {run['torch']}; {run['date']}")
     for name, row in results.items():
         print(f"{name:9s}", "  ".join(f"{key} {value}" for key, value in row.items()))
+    caught = [row for row in rows_of(evidence) if row["set"] == "small" and row["verdict"] == "silent_wrong"]
+    sizes = [row["worst"] for row in caught if row["worst"]]
+    if sizes:
+        print(f"small: off by {min(sizes):.1g} to {max(sizes):.1g}, median {statistics.median(sizes):.1g}, where it is caught")
     for key, values in (item for run in evidence for item in run["time"].items()):
         spread = f"{min(values):.2f} to {max(values):.2f}, {len(values)} runs"
         print(f"{key:13s} median {statistics.median(values):.2f} s ({spread})")
