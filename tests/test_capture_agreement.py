@@ -69,7 +69,7 @@ def _call(value: float) -> checks.Call:
 
 def _seen(replayed: float, spread: float = 0.0, stuck: list[str] | None = None, **parts: Any) -> checks.Observations:
     calls = [_call(replayed) for _ in range(3)]
-    captured = checks.Captured(calls, None, None, stuck or [], None, None, ((), {}))._replace(**parts)
+    captured = checks.Captured(calls, None, None, stuck or [], None, ((), {}))._replace(**parts)
     eager = [_call(1.0) for _ in range(3)]
     wrong = checks.compare(eager, captured.calls, checks.own_spread({"result": spread}))
     return checks.Observations(captured, wrong, eager, {"result": spread}, 0, set(), {})

@@ -71,7 +71,7 @@ def _call(value: float) -> checks.Call:
 
 
 def _observed(eager: list[float], replayed: list[float]) -> checks.Observations:
-    captured = checks.Captured([_call(value) for value in replayed], None, None, [], None, None, None)
+    captured = checks.Captured([_call(value) for value in replayed], None, None, [], None, None)
     calls = [_call(value) for value in eager]
     wrong = checks.compare(calls, captured.calls, checks.own_spread({}))
     return checks.Observations(captured, wrong, calls, {}, 0, set(), {})

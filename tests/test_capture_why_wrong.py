@@ -212,6 +212,38 @@ def test_a_draw_on_the_cpu_is_named_as_one(tmp_path: Path) -> None:
     assert found[:1] == [("cpu-torch-random", line_of(tmp_path / "train.py", "wanted"))]
 
 
+def test_another_row_of_one_tensor_is_a_choice_however_small_its_effect() -> None:
+    rows, at = torch.randn(3, 4), [0]
+
+    def work(x: torch.Tensor) -> torch.Tensor:
+        row = rows.split(1)[at[0]]
+        at[0] += 1
+        return x + 1e-6 * row
+
+    then, now = (on_gpu(recorded(work, torch.ones(4))) for _ in range(2))
+    logs = why_wrong.Logs([then, now], then, [set(), set()])
+    [cause] = why_wrong.beyond_rounding(why_wrong.explain(logs, observations(), exact=True))
+    assert cause.category == "frozen-branch"
+
+
+@pytest.mark.parametrize(
+    ("draw", "category"),
+    [
+        (torch.rand_like, "rng-reset"),
+        (lambda x: x.clone().uniform_(), "rng-reset"),
+        (lambda x: torch.native_dropout(x, 0.5, True)[0], "rng-reset"),
+        (lambda x: torch.bernoulli(x / 2), "rng-input"),
+        (lambda x: torch.multinomial(x, 8), "rng-input"),
+    ],
+)
+def test_a_draw_that_depends_on_the_generator_alone_is_no_rounding(draw: Callable[..., Any], category: str) -> None:
+    x = torch.ones(64)
+    then, now = (on_gpu(recorded(draw, x)) for _ in range(2))
+    found = why_wrong.explain(why_wrong.Logs([then, now], then, [set(), set()]), observations())
+    assert [cause.category for cause in found] == [category]
+    assert bool(why_wrong.beyond_rounding(found)) == (category == "rng-reset")
+
+
 def test_work_that_a_capture_misses_is_named_if_its_result_changes() -> None:
     def work(x: torch.Tensor) -> torch.Tensor:
         return x * 2
@@ -221,6 +253,10 @@ def test_work_that_a_capture_misses_is_named_if_its_result_changes() -> None:
     logs = why_wrong.Logs([[then], [now]], [missed], [set(), set()])
     assert [cause.category for cause in why_wrong.explain(logs, observations())] == ["stream-missing"]
     assert why_wrong.explain(logs._replace(eager=[[now], [now]]), observations()) == []
+    close = now._replace(results=tuple(result * (1 + 1e-6) for result in now.results))
+    logs = logs._replace(eager=[[now], [close]])
+    assert why_wrong.explain(logs, observations()) == []
+    assert [cause.category for cause in why_wrong.explain(logs, observations(), exact=True)] == ["stream-missing"]
 
 
 def test_a_choice_among_layers_is_named_where_it_is_made(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ CATEGORIES = {
     "optimizer-state": "CG405",
     "autocast-cache": "CG607",
     "rng-reset": "CG606",
+    "rng-input": "CG606",
     "data-assignment": "CG303",
     "gradient": "CG307",
     "captured-path": "CG115",

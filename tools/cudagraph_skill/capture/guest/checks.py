@@ -55,7 +55,7 @@ class Captured(NamedTuple):
     """The replays of one capture; if the capture failed, `error` is what surfaced and `inner` what the user's code raised.
 
     `failed`: it failed on this rank or another one, and no rank replayed. `waits` are the lines where the call before it waited
-    for the GPU, by torch's sync debug mode.
+    for the GPU, by torch's sync debug mode. `moves_on` is whether two more replays moved the GPU's generator, None if none was made.
     """
 
     calls: list[Call]
@@ -63,10 +63,10 @@ class Captured(NamedTuple):
     inner: BaseException | None
     stuck: list[str]
     nodes: nodes.Nodes | None
-    graph: torch.cuda.CUDAGraph | None
     static: Any
     failed: bool = False
     waits: Sequence[Failure] = ()
+    moves_on: bool | None = None
 
 
 class Wrong(NamedTuple):
@@ -263,8 +263,13 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
     return Attempt(graph, static, out, None, None)
 
 
-def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, report: Any, step: Callable[..., None]) -> Captured:
-    """Warm up, capture, replay on the same and on new inputs; report what is done by `step`."""
+def capture_and_replay(
+    subject: Subject, warm_ups: int, rounds: int, report: Any, step: Callable[..., None], draws: bool = False
+) -> Captured:
+    """Warm up, capture, replay on the same and on new inputs; report what is done by `step`.
+
+    A graph lives as long as its subject: where eager calls drew on the GPU (`draws`), see here whether replays do.
+    """
     start = time.monotonic()
     try:
         waits = _synced(subject, warm_ups)
@@ -276,7 +281,7 @@ def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, report: Any
         warnings.simplefilter("always")
         attempt = capture(subject, warm_ups)
     if report.any("whether the capture failed", attempt.error is not None):
-        return Captured([], attempt.error, attempt.inner, [], None, None, attempt.static, failed=True, waits=waits)
+        return Captured([], attempt.error, attempt.inner, [], None, attempt.static, failed=True, waits=waits)
     counted = nodes.listed(attempt.graph)
     nodes.ready(attempt.graph)
     empty = any("graph is empty" in str(warning.message) for warning in warned) or (counted is not None and not counted.kinds)
@@ -299,7 +304,18 @@ def capture_and_replay(subject: Subject, warm_ups: int, rounds: int, report: Any
             raise ReplayError(error, number - warm_ups) from error
         calls.append(Call(tensors.values_to_host(attempt.out), observed(subject), set(), {}))
         del poison
-    return Captured(calls, None, None, stuck, counted, attempt.graph, attempt.static)
+    moves_on = _moves_on(attempt.graph) if draws else None
+    return Captured(calls, None, None, stuck, counted, attempt.static, moves_on=moves_on)
+
+
+def _moves_on(graph: torch.cuda.CUDAGraph) -> bool:
+    """Return whether two replays in a row on the same inputs draw different numbers."""
+    marks = []
+    for _ in range(2):
+        graph.replay()
+        torch.cuda.synchronize()
+        marks.append(torch.cuda.get_rng_state())
+    return not torch.equal(*marks)
 
 
 def _poisoned() -> list[torch.Tensor]:
@@ -428,10 +444,11 @@ def run(source: Source, report: Any) -> Observations:
     del first, second
     gc.collect()
     report.progress("capturing")
-    captured = capture_and_replay(source.fresh(), warm_ups, rounds, report, report.step)
+    moved = set().union(*(call.moved for call in eager))
+    draws = report.any("whether it draws random numbers", "cuda-random" in moved)
+    captured = capture_and_replay(source.fresh(), warm_ups, rounds, report, report.step, draws)
     eager = [*eager[:warm_ups], *_lasting(eager, warm_ups)]
     after = eager[warm_ups:]
-    moved = set().union(*(call.moved for call in eager))
     changing = _changing(eager)
     if captured.failed:
         return Observations(captured, None, eager, spread, warm_ups, moved, changing)

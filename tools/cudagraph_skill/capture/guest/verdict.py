@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.nodes import Nodes
 
 _OWN_FRAMES = 4  # of the check, that are named where it fails itself
+_PATIENT = 10.0  # seconds of a first recording, up to which a second one of more calls is made
 
 
 def prepare(request: dict[str, Any]) -> Any:
@@ -228,25 +229,22 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
     report.progress("looking for the first operation that differs")
     causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(observations.captured.stuck))[:1]]
     causes += _drawn(source)
-    wrong = observations.wrong
-    last = int(report.most("the first replay that differs", wrong.calls[0] if wrong is not None else -1))
-    if last < 0:
+    wrong, final = observations.wrong, len(observations.captured.calls) - 1
+    first = int(report.most("the first replay that differs", wrong.calls[0] if wrong is not None else -1))
+    if first < 0:
         return causes, True
     start = time.monotonic()
-    try:
-        logs = why_wrong.recorded(source, observations, max(1, last))
-        if wrong is None:
-            return causes, True
-        lines = why_wrong.explain(logs, observations)
-        exact = (
-            []
-            if why_wrong.beyond_rounding(lines)
-            else why_wrong.beyond_rounding(why_wrong.explain(logs, observations, exact=True))
-        )
-    except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
-        report.step("diverge", "skipped", f"recording operations raised {why_failed.shown(error)}", time.monotonic() - start)
+    lines, failed = _lines(source, observations, max(1, first))
+    took = report.most("the time of a recording", time.monotonic() - start)
+    undecided = wrong is not None and not failed and not why_wrong.beyond_rounding(causes + lines)
+    if took < _PATIENT and first < final and report.any("whether a later replay tells more", undecided):
+        later, _ = _lines(source, observations, final)
+        lines = later if why_wrong.beyond_rounding(later) else lines
+    if failed:
+        report.step("diverge", "skipped", failed, time.monotonic() - start)
         return causes, bool(causes)
-    lines = exact or lines
+    if wrong is None:
+        return causes, True
     where = (
         f"first at line {lines[0].place.line}"
         if lines and lines[0].place
@@ -256,6 +254,21 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
     if causes:
         lines = [line._replace(first=False) for line in lines]
     return causes + lines, bool(why_wrong.beyond_rounding(causes + lines))
+
+
+def _lines(source: load.Source, observations: checks.Observations, last: int) -> tuple[list[Cause], str]:
+    """Return the lines behind a difference, by calls up to `last` after the capture, and why they could not be recorded."""
+    try:
+        logs = why_wrong.recorded(source, observations, last)
+        if observations.wrong is None:
+            return [], ""
+        lines = why_wrong.explain(logs, observations)
+        if why_wrong.beyond_rounding(lines):
+            return lines, ""
+        exact = why_wrong.beyond_rounding(why_wrong.explain(logs, observations, exact=True))
+    except BaseException as error:  # noqa: BLE001 - an explanation that fails must not cost the verdict
+        return [], f"recording operations raised {why_failed.shown(error)}"
+    return exact or lines, ""
 
 
 def _drawn(source: load.Source) -> list[Cause]:
@@ -361,18 +374,11 @@ def _modes(source: load.Source, report: Any) -> None:
 
 def _random(observations: checks.Observations, report: Any) -> None:
     """Report whether two replays in a row on the same inputs draw different numbers."""
-    draws = "cuda-random" in observations.moved
-    if not report.any("whether it draws random numbers", draws):
+    moves = observations.captured.moves_on
+    if moves is None:
         report.step("random", "skipped", "the call draws no random numbers on the GPU")
         return
-    graph = observations.captured.graph
-    assert graph is not None
-    marks = []
-    for _ in range(2):
-        graph.replay()
-        torch.cuda.synchronize()
-        marks.append(torch.cuda.get_rng_state())
-    moves = not (draws and torch.equal(*marks))
+    moves = moves or "cuda-random" not in observations.moved  # another rank's call drew
     report.step("random", "ok" if moves else "differs", "the generator of the GPU moves on with each replay")
 
 

@@ -24,8 +24,12 @@ _COARSE = 2e-2  # the tolerance of the dtypes with fewer bits
 _MAX_LINES = 12
 CAPTURED_PATH = "captured-path"
 # Seen beside a small difference, these need not be its cause: an effect, draws on other input, the host's own books
-_BY_ROUNDING = ("value", "rng-reset", "cpu-work", CAPTURED_PATH)
+_BY_ROUNDING = ("value", "rng-input", "cpu-work", CAPTURED_PATH)
 _RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "multinomial", "geometric", "cauchy")
+# What these draw depends on the generator alone, not on the values of a tensor
+_GENERATED = re.compile(
+    r"aten\.(rand\w*|native_dropout|(uniform|normal|exponential|geometric|cauchy|log_normal|random)_|bernoulli_\.float)\b"
+)
 _SEEDED = (
     "scaled_dot_product",
     "efficient_attention",
@@ -206,7 +210,7 @@ def _compared(
 ) -> Cause | None:
     """Return how the replay of one operation differs from eager; None if it does not."""
     equal = _has_equal_results(eager, replayed, exact)
-    changes = earlier is None or not _has_equal_results(eager, earlier)
+    changes = earlier is None or not _has_equal_results(eager, earlier, exact)
     if replayed.missed and changes:
         place = deciding_line.first(replayed.stack, deciding_line.stream_block)
         message = "puts work on a stream that is not capturing: the graph does not have it"
@@ -236,7 +240,7 @@ def _other_value(eager: Operation, replayed: Operation) -> Cause:
     """Describe a result that differs although numbers and inputs do not."""
     if any(word in eager.name for word in (*_RANDOM, "dropout")) and not _drops_alike(eager, replayed):
         message = f"draws other numbers than eager ({_short(eager)}): its generator was set within the call, or the draw was made before"
-        return _wrong("rng-reset", eager.place, message, eager)
+        return _wrong("rng-reset" if _GENERATED.match(eager.name) else "rng-input", eager.place, message, eager)
     return _wrong("value", eager.place, f"is the first operation whose result is not eager's ({_short(eager)})", eager)
 
 
@@ -303,6 +307,8 @@ def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, observatio
     if earlier is None:
         return None
     for (now, begins, made), (then, began, made_then) in zip(eager.inputs, earlier.inputs, strict=False):
+        if now and then and begins - now != began - then:
+            return _choice(eager, earlier, observations)  # another part of a tensor, such as another row
         if not (made == made_then == -1 and begins != began) or now in logs.inputs[-1] or then in logs.inputs[0]:
             continue
         maker = _maker(now, logs.eager[-2]) if len(logs.eager) > 1 else None
