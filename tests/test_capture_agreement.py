@@ -81,6 +81,7 @@ REPLAYED = {
     "off": lambda: _seen(1.01),
     "off very much": lambda: _seen(float("nan")),
     "stuck": lambda: _seen(1.0, stuck=["shape of argument [0]"]),
+    "another number": lambda: _seen(1.0, numbers=["call 4: number in argument [1]: 3 at capture, then 4"]),
     "noisy": lambda: _seen(1.0, spread=0.5),
     "noisy and off": lambda: _seen(30.0, spread=0.5),
 }
@@ -143,6 +144,20 @@ def test_ranks_that_see_different_things_make_the_same_calls(
     assert reports[0].log == reports[1].log
     alone = [_alone(observed()) for _, observed in pair]
     assert [result["verdict"] for result in results] == alone
+
+
+@pytest.mark.usefixtures("expensive")
+def test_a_number_that_changes_is_wrong_only_if_a_replay_is() -> None:
+    numbers = ["call 4: number in argument [1]: 3 at capture, then 4"]
+    report = Paired(0, threading.Barrier(1), [None])
+    safe, wrong = (
+        verdict._outcome(Source(report), _seen(value, numbers=numbers), report)  # type: ignore[arg-type]
+        for value in (1.0, float("nan"))
+    )
+    assert (safe["verdict"], safe["causes"]) == ("safe", [])
+    assert [note.partition(";")[0] for note in safe["notes"][:1]] == numbers
+    assert wrong["verdict"] == "silent_wrong"
+    assert [cause["category"] for cause in wrong["causes"]] == ["argument-number"]
 
 
 def _alone(observed: checks.Observations) -> str:

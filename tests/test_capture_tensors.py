@@ -219,11 +219,12 @@ STUCK = {
 @pytest.mark.parametrize("name", STUCK)
 def test_put_says_what_cannot_follow(name: str) -> None:
     static, new, said = STUCK[name]
-    assert tensors.refill([static], [new]) == [said]
+    assert [*tensors.refill([static], [new]), *tensors.other_numbers([static], [new])] == [said]
 
 
 def test_put_takes_equal_numbers_and_nan_for_no_change() -> None:
     assert tensors.refill([1, math.nan, "s", None], [1, math.nan, "s", None]) == []
+    assert tensors.other_numbers([1, math.nan, "s", None], [1, math.nan, "s", None]) == []
 
 
 def test_a_copy_has_tensors_of_its_own_and_everything_else_as_it_is() -> None:

@@ -55,7 +55,7 @@ class Captured(NamedTuple):
     """The replays of one capture; if the capture failed, `error` is what surfaced and `inner` what the user's code raised.
 
     `failed`: it failed on this rank or another one, and no rank replayed. `waits` are the lines where the call before it waited
-    for the GPU, by torch's sync debug mode. `moves_on` is whether two more replays moved the GPU's generator, None if none was made.
+    for the GPU, by torch's sync debug mode. `numbers` are the sentences about those in the arguments that change. `moves_on` is whether two more replays moved the GPU's generator, None if none was made.
     """
 
     calls: list[Call]
@@ -66,6 +66,7 @@ class Captured(NamedTuple):
     static: Any
     failed: bool = False
     waits: Sequence[Failure] = ()
+    numbers: Sequence[str] = ()
     moves_on: bool | None = None
 
 
@@ -291,11 +292,12 @@ def capture_and_replay(
         "nothing was captured: the call does no work on the GPU" if empty else "captured",
         time.monotonic() - start,
     )
-    calls, stuck, start = [], [], time.monotonic()
+    calls, stuck, numbers = [], list[str](), list[str]()
     for number in range(warm_ups, warm_ups + 1 + rounds):
         if number > warm_ups:
             new = arguments(subject, number)
-            stuck += [f"call {number}: {warning}" for warning in tensors.refill(attempt.static, new)]
+            stuck += [f"call {number}: {sentence}" for sentence in tensors.refill(attempt.static, new)]
+            numbers += [f"call {number}: {sentence}" for sentence in tensors.other_numbers(attempt.static, new)]
         poison = _poisoned()
         try:
             attempt.graph.replay()
@@ -305,7 +307,7 @@ def capture_and_replay(
         calls.append(Call(tensors.values_to_host(attempt.out), observed(subject), set(), {}))
         del poison
     moves_on = _moves_on(attempt.graph) if draws else None
-    return Captured(calls, None, None, stuck, counted, attempt.static, moves_on=moves_on)
+    return Captured(calls, None, None, stuck, counted, attempt.static, numbers=numbers, moves_on=moves_on)
 
 
 def _moves_on(graph: torch.cuda.CUDAGraph) -> bool:

@@ -274,7 +274,7 @@ def static(value: Any) -> Any:
 def refill(static: Any, new: Any) -> list[str]:
     """Copy the tensors of `new` into those of `static`, as one does before a replay.
 
-    Returns what could not follow, as sentences: a tensor of another shape, a number that is not the one of the capture.
+    Returns which of them could not follow, as sentences: a tensor of another shape, or one where there was none.
     """
     stuck = []
     old = dict(leaves(static))
@@ -291,10 +291,14 @@ def refill(static: Any, new: Any) -> list[str]:
         elif isinstance(leaf, torch.Tensor) or isinstance(there, torch.Tensor):
             was, now = ("a tensor" if isinstance(item, torch.Tensor) else repr(item)[:40] for item in (there, leaf))
             stuck.append(f"argument {path}: {was} at capture, then {now}")
-        elif (
-            isinstance(leaf, (int, float, complex, str))
-            and leaf != there
-            and not (isinstance(leaf, float) and math.isnan(leaf))
-        ):
-            stuck.append(f"number in argument {path}: {there!r} at capture, then {leaf!r}")
     return stuck
+
+
+def other_numbers(static: Any, new: Any) -> list[str]:
+    """Return which numbers, flags and strings are not those of the capture, as sentences: a replay has the old ones."""
+    old, now = numbers(static), numbers(new)
+    return [
+        f"number in argument {path}: {old[path]!r} at capture, then {number!r}"
+        for path, number in now.items()
+        if path in old and number != old[path] and not (isinstance(number, float) and math.isnan(number))
+    ]

@@ -17,6 +17,8 @@ from cudagraph_skill.capture.guest import checks, load, rounding, stack, state, 
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cudagraph_skill.capture.guest.nodes import Nodes
 
 _OWN_FRAMES = 4  # of the check, that are named where it fails itself
@@ -109,9 +111,16 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     if noisy:
         return _cannot_be_compared(source, observations, changes)
     if small is not None:
-        notes = [*_why_rounded(small, causes), *_empty(observations)]
+        notes = [*_why_rounded(small, causes), *_without_effect(observations), *_empty(observations)]
         return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
-    return _result(source.request, "safe", _sentence(observations), [], observations, _empty(observations))
+    notes = [*_without_effect(observations), *_empty(observations)]
+    return _result(source.request, "safe", _sentence(observations), [], observations, notes)
+
+
+def _without_effect(observations: checks.Observations) -> list[str]:
+    """Return a note on a number among the arguments that changes, where replays are right all the same."""
+    said = "every replay has that of the capture, and none was wrong: it does not reach the GPU's work in these calls"
+    return [f"{sentence}; {said}" for sentence in observations.captured.numbers[:1]]
 
 
 def _judged(
@@ -227,8 +236,7 @@ def _unexplained_failure(source: load.Source, observations: checks.Observations,
 def _explained(source: load.Source, observations: checks.Observations, report: Any) -> tuple[list[Cause], bool]:
     """Return the causes of a difference, and whether one of them makes it wrong however small it is."""
     report.progress("looking for the first operation that differs")
-    causes = [Cause("wrong", "argument-number", None, path) for path in list(dict.fromkeys(observations.captured.stuck))[:1]]
-    causes += _drawn(source)
+    causes = [*_arguments(observations.captured.stuck), *_drawn(source)]
     wrong, final = observations.wrong, len(observations.captured.calls) - 1
     first = int(report.most("the first replay that differs", wrong.calls[0] if wrong is not None else -1))
     if first < 0:
@@ -242,7 +250,7 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
         lines = later if why_wrong.beyond_rounding(later) else lines
     if failed:
         report.step("diverge", "skipped", failed, time.monotonic() - start)
-        return causes, bool(causes)
+        return causes + _arguments(observations.captured.numbers), bool(causes)
     if wrong is None:
         return causes, True
     where = (
@@ -251,9 +259,16 @@ def _explained(source: load.Source, observations: checks.Observations, report: A
         else "no operation differs: the state was replaced from Python"
     )
     report.step("diverge", "ok", where, time.monotonic() - start)
+    decided = bool(why_wrong.beyond_rounding(causes + lines))  # a number that matters shows in a line
+    causes += _arguments(observations.captured.numbers)
     if causes:
         lines = [line._replace(first=False) for line in lines]
-    return causes + lines, bool(why_wrong.beyond_rounding(causes + lines))
+    return causes + lines, decided
+
+
+def _arguments(sentences: Sequence[str]) -> list[Cause]:
+    """Return the first sentence about arguments that a replay cannot follow, as a cause."""
+    return [Cause("wrong", "argument-number", None, sentence) for sentence in sentences[:1]]
 
 
 def _lines(source: load.Source, observations: checks.Observations, last: int) -> tuple[list[Cause], str]:
@@ -311,7 +326,7 @@ def _later_steps(source: load.Source, observations: checks.Observations, report:
     replays = f"{len(captured.calls) - 1} replays, freed memory overwritten before each"
     report.step("new inputs", "differs" if later else "ok", replays + f"; not eager's to the bit: {later}" * bool(later))
     _again(source, observations, report)
-    report.step("numbers", "differs" if captured.stuck else "ok", _numbers_shown(source, observations))
+    report.step("numbers", "differs" if captured.stuck or captured.numbers else "ok", _numbers_shown(source, observations))
     _modes(source, report)
     _random(observations, report)
 
@@ -326,8 +341,8 @@ def _nodes_shown(nodes: Nodes | None) -> str:
 
 def _numbers_shown(source: load.Source, observations: checks.Observations) -> str:
     """Describe which arguments are Python numbers, and whether another number changes eager's result."""
-    if observations.captured.stuck:
-        return observations.captured.stuck[0]
+    if observations.captured.stuck or observations.captured.numbers:
+        return (*observations.captured.stuck, *observations.captured.numbers)[0]
     numbers = {
         path: number
         for path, number in tensors.numbers(observations.captured.static).items()
