@@ -1,7 +1,8 @@
 """Find what references/libraries.md says about a line of a library: the section, and the way out of it.
 
 A section names its lines in a comment, `<!-- library: transformers/masking_utils.py create_causal_mask | ... -->`: the end of
-a path, and functions or `Class.method` in it (none: all of the file).
+a path, and functions or `Class.method` in it (none: all of the file). In the section of a trainer, **Hook** says in which of
+its hooks a graph goes.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.check.findings import Library
 from cudagraph_skill.paths import skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cudagraph_skill.check.findings import Library
+    from collections.abc import Callable, Iterable
 
 _SECTION = re.compile(r"^### (?P<heading>.+)\n<!-- library: (?P<lines>.+) -->\n(?P<text>(?:(?!^#).*\n?)*)", re.MULTILINE)
-_WAY_OUT = re.compile(r"^- \*\*Way out\*\*:? ?(.+(?:\n  .+)*)", re.MULTILINE)
+_SAID = r"^- \*\*{}\*\*:? ?(.+(?:\n  .+)*)"
 _ASIDE, _LINK = re.compile(r" \(\[[^\]]+\]\([^)\s]+\)\)"), re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
 
 
 class WayOut(NamedTuple):
-    """What to do about a line of a library; `reference` is the section that says so."""
+    """What to do about a line of a library; `reference` is the section that says so. `hook` is "" if it is not of a trainer."""
 
     reference: str
     text: str
+    hook: str
     lines: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -40,11 +41,17 @@ def ways_out() -> list[WayOut]:
 
 def _of_section(match: re.Match[str]) -> WayOut:
     lines = [part.split() for part in match["lines"].split(" | ")]
-    found = _WAY_OUT.search(match["text"])
-    said = " ".join(_LINK.sub(r"\1", _ASIDE.sub("", found[1])).split()) if found else ""
     return WayOut(
-        f"references/libraries.md#{match['heading'].strip()}", said, tuple((path, tuple(names)) for path, *names in lines)
+        f"references/libraries.md#{match['heading'].strip()}",
+        _said(match["text"], "Way out"),
+        _said(match["text"], "Hook"),
+        tuple((path, tuple(names)) for path, *names in lines),
     )
+
+
+def _said(text: str, label: str) -> str:
+    found = re.search(_SAID.format(label), text, re.MULTILINE)
+    return " ".join(_LINK.sub(r"\1", _ASIDE.sub("", found[1])).split()) if found else ""
 
 
 def way_out(library: Library) -> WayOut | None:
@@ -57,6 +64,12 @@ def way_out(library: Library) -> WayOut | None:
         lambda names: not names,
     )
     return next((way for fits in wanted for way, names in about if fits(names)), None)
+
+
+def hook(lines: Iterable[tuple[str, str]]) -> WayOut | None:
+    """Return what is said of the trainer that has the first known of these lines: path and function, outermost first."""
+    known = (way_out(Library(path, 0, function, "", "")) for path, function in lines)
+    return next((way for way in known if way is not None and way.hook), None)
 
 
 def _ends_with(path: str, end: str) -> bool:
