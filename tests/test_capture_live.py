@@ -445,9 +445,10 @@ def test_the_worst_verdict_of_several_signatures_counts_and_each_is_told() -> No
 def test_a_target_that_is_called_once_names_what_it_calls_again_and_again(tmp_path: Path, take: Callable[..., Taken]) -> None:
     source = "import time\n\n\ndef load():\n    return 1\n\n\nclass Trainer:\n    def step(self):\n        time.sleep(0.01)\n\n    def fit(self):\n        for _ in range(8):\n            load()\n            self.step()\n\n\nTrainer().fit()\n"
     said = take("Trainer.fit", written(tmp_path / "main.py", source)).said
-    name = "Trainer.step" if sys.version_info >= (3, 11) else "step"
-    assert f"was called 1 time: it calls `{name}` 8 times, " in said
-    assert said.endswith(f"`--target {name}`")
+    assert (
+        "was called 1 time: name one of the functions that it calls again and again: `--target Trainer.step` (8 times, " in said
+    )
+    assert "load" not in said
 
 
 def test_a_target_that_calls_nothing_often_is_told_of_skip(tmp_path: Path, take: Callable[..., Taken]) -> None:

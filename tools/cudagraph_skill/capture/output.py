@@ -88,6 +88,8 @@ def next_step(result: CaptureResult, steps: Steps) -> str:
         return steps.read(BISECT if result.verdict == "silent_wrong" else REPEAT)
     if result.verdict == "error_in_eager" and result.command:
         return result.command
+    if result.reference:
+        return steps.read(result.reference)
     return steps.ask(result.said) if result.verdict == "capture_error" else steps.read("SKILL.md#requirements")
 
 

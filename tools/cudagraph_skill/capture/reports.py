@@ -31,6 +31,7 @@ _ROUNDS = {
     "agreement": str,
 }
 _LIBRARY = {"path": str, "line": int, "function": str, "package": str, "version": str}
+_LINE = {"path": str, "function": str}
 _CAUSE = {"kind": str, "category": str, "path": str, "line": int, "op": str, "error": str, "said": str, "via": list}
 
 
@@ -50,7 +51,7 @@ def parsed(line: bytes, events: dict[str, dict[str, Any]] = EVENTS) -> dict[str,
 def is_result(result: dict[str, Any]) -> bool:
     """Return whether the parts of a result have the types that are read from them."""
     parts: dict[str, dict[str, Any]] = {"target": _TARGET, "graph": _GRAPH, "rounds": _ROUNDS, "machine": {}}
-    causes, notes, signatures = (result.get(name, []) for name in ("causes", "notes", "signatures"))
+    causes, notes, signatures, libraries = (result.get(name, []) for name in ("causes", "notes", "signatures", "libraries"))
     return (
         _has(result, {"verdict": str, "said": str})
         and all(_is_part(result.get(name), kinds) for name, kinds in parts.items())
@@ -58,6 +59,8 @@ def is_result(result: dict[str, Any]) -> bool:
         and _is_by_file(result.get("passed_over", {}))
         and isinstance(signatures, list)
         and all(isinstance(row, dict) for row in signatures)
+        and isinstance(libraries, list)
+        and all(isinstance(line, dict) and _has(line, _LINE) for line in libraries)
         and isinstance(causes, list)
         and all(
             isinstance(cause, dict) and _has(cause, _CAUSE) and _is_part(cause.get("library"), _LIBRARY) for cause in causes

@@ -30,7 +30,8 @@ class CaptureResult(NamedTuple):
     each is empty where the run did not come so far. `target` is the code that was captured, `output` the tail of what the
     user's code printed, `command` runs it without a graph, or is "". `signatures` has a verdict for each, if there are several.
     `ranks` has the verdict, the sentence and the lines of each rank of a program under torchrun; one that another kept from a
-    verdict of its own is "stopped". `map` has the regions, if a map was asked for.
+    verdict of its own is "stopped". `map` has the regions, if a map was asked for. `reference` is a section about the
+    trainer that the target calls, or "".
     """
 
     verdict: str
@@ -48,3 +49,4 @@ class CaptureResult(NamedTuple):
     signatures: Sequence[Mapping[str, Any]] = ()
     ranks: Sequence[Mapping[str, Any]] = ()
     map: RegionMap | None = None
+    reference: str = ""

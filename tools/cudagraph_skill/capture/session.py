@@ -16,6 +16,7 @@ from cudagraph_skill.capture.region_map import is_map, of_result
 from cudagraph_skill.capture.reports import is_result
 from cudagraph_skill.capture.result import CaptureResult, Step
 from cudagraph_skill.capture.torchrun import TORCHRUN
+from cudagraph_skill.capture.way_out import hook
 from cudagraph_skill.check import check_paths
 from cudagraph_skill.check.findings import Finding, Library, Region
 from cudagraph_skill.check.hazards import hazard
@@ -294,6 +295,7 @@ def joined_result(
     passed_over = {os.path.realpath(path): set(lines) for path, lines in (answer.get("passed_over") or {}).items()}
     static, left = _split(static_findings(target), passed_over)
     findings, unconfirmed = _findings(verdict, causes, static, shown, target)
+    trainer = hook((line["path"], line["function"]) for line in answer.get("libraries") or ())
     return CaptureResult(
         verdict=verdict,
         said=_sentence(verdict, str(answer.get("said", "")), causes, shown),
@@ -304,6 +306,7 @@ def joined_result(
         rounds=answer.get("rounds") or {},
         machine=answer.get("machine") or {},
         notes=[
+            *([trainer.hook] if trainer else ()),
             *map(str, answer.get("notes") or ()),
             *(_notes(causes, shown) if verdict in _CAPTURED else ()),
             *_end(result, ended),
@@ -314,6 +317,7 @@ def joined_result(
         command=eager_command(request),
         signatures=answer.get("signatures") or (),
         map=_map(answer, shown, target, findings),
+        reference=trainer.reference if trainer else "",
     )
 
 

@@ -16,7 +16,7 @@ import time
 import types
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.capture.guest import callees, compiled
+from cudagraph_skill.capture.guest import callees, compiled, elsewhere
 from cudagraph_skill.capture.guest.agreement import Apart
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def marked(source: bytes, path: str, name: str) -> types.CodeType:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise Missing(
             f"{path} defines no {name}: name a function as FILE:FUNCTION or MODULE:FUNCTION, a method as FILE:CLASS.METHOD"
+            + _imported(tree, name.partition(".")[0])
         )
     watch = ast.copy_location(ast.Name(_WATCH, ast.Load()), next(iter(node.decorator_list), node))  # the code begins there
     binding = [n for n, outer in enumerate(node.decorator_list) if isinstance(outer, ast.Name) and outer.id in _BINDING]
@@ -111,6 +112,14 @@ def marked(source: bytes, path: str, name: str) -> types.CodeType:
 
 
 _BINDING = ("staticmethod", "classmethod", "property")
+
+
+def _imported(tree: ast.AST, name: str) -> str:
+    """Return from which module a name is imported, as the end of a sentence; "" if it is not."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and any(name in (alias.asname, alias.name) for alias in node.names):
+            return f"; {name} is imported from {'.' * node.level}{node.module or ''}"
+    return ""
 
 
 def _definition(node: ast.AST, names: Sequence[str]) -> ast.AST | None:
@@ -228,6 +237,7 @@ class Watch:
         self._count = 0
         self._grouped = False  # whether the first call found a process group
         self._callees = callees.Watched()  # of the first call
+        self._process = elsewhere.Process()
         self._inside = False
         self.done = False
         self._function: Callable[..., Any] | None = None
@@ -241,7 +251,7 @@ class Watch:
 
             if torch.compiler.is_compiling():  # Dynamo reads no further
                 return function(*args, **kwargs)
-            if self.done or self._inside or not self._same(function, args, bound):
+            if self.done or self._inside or self._process.is_another() or not self._same(function, args, bound):
                 return function(*args, **kwargs)
             return self._called(function, args, kwargs)
 
@@ -318,12 +328,20 @@ class Watch:
             self._check()
             return
         calls = f"was called {self._count} time{'s' * (self._count > 1)}" if self._count else "was never called"
-        often = callees.described(self._callees, _code(self._function)) if self._count else ""
+        often = self._callees.often(_code(self._function)) if self._count else []
+        hint = callees.described(often) or self._hint()
+        said = f"the program ended, and {self._request['target']} {calls}: {hint}"
+        libraries = self._callees.libraries(often)
+        self._report.result({**_without_causes("misuse", said, self._request), "libraries": libraries})
+
+    def _hint(self) -> str:
+        """Return what to name in place of a target that was called too seldom, or how to have it called."""
+        target = Target(self._request)
+        other = elsewhere.hint(target.module, target.path, target.name, compiled.MARK, self._count > 0) or self._process.words
+        if self._count:
+            return "; ".join(filter(None, ("use a smaller `--skip`", other)))
         compiles = "; within torch.compile only the compiled callable is called" * ("torch._dynamo" in sys.modules)
-        hint = often or ("use a smaller `--skip`" if self._count else f"name what the program calls{compiles}")
-        self._report.result(
-            _without_causes("misuse", f"the program ended, and {self._request['target']} {calls}: {hint}", self._request)
-        )
+        return other or f"name what the program calls{compiles}"
 
     def _check(self) -> None:
         from cudagraph_skill.capture.guest import signatures

@@ -83,6 +83,11 @@ def _name(code: CodeType) -> str:
     """Return the name of a function; of a library's, with that of its class (from Python 3.11 on): many have a `forward`."""
     if rank(code.co_filename) == 2:
         return code.co_name
+    return qualified(code)
+
+
+def qualified(code: CodeType) -> str:
+    """Return the name of a function with that of its class, which Python 3.10 does not know."""
     return str(getattr(code, "co_qualname", code.co_name)).replace("<locals>.", "")
 
 
