@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import json
 import os
@@ -358,6 +359,8 @@ def test_a_call_is_made_in_the_modes_of_when_it_was_recorded() -> None:
     call = live._under(recorded, lambda x: (net(x).requires_grad, net.training, modes.now().words))
     assert call(torch.ones(1, 2)) == (False, False, "no_grad")
     assert torch.is_grad_enabled()
+    method = live._under(recorded, functools.partial(torch.nn.Linear.forward, net[0]))
+    assert load.definition(method)[2] == "Linear.forward"
 
 
 COMPILED = """

@@ -393,14 +393,21 @@ def definition(function: Any) -> tuple[str, int, str]:
 
 
 def _code_owner(function: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = compiled.plain(function)
+    """Return the function below partials, decorators, compiled callables, modules and objects that are called."""
+    inner = _below(function)
+    while inner is not function:
+        function, inner = inner, _below(inner)
+    return function
+
+
+def _below(function: Any) -> Any:
+    if isinstance(function, functools.partial):
+        return function.func
     if isinstance(function, torch.nn.Module):
-        function = function.forward
-    elif not inspect.isroutine(function) and not isinstance(function, type):
-        function = type(function).__call__
-    return inspect.unwrap(getattr(function, "__func__", function))
+        return function.forward
+    if not inspect.isroutine(function) and not isinstance(function, type):
+        return type(function).__call__
+    return inspect.unwrap(compiled.plain(getattr(function, "__func__", function)))
 
 
 def reached(subject: Subject, args: Any) -> list[torch.Tensor]:
