@@ -9,7 +9,8 @@ A file of tests/hazards has functions `bad_*` and `good_*`, captured as `fn(*inp
 seeds: one copy runs eagerly; the other is warmed up on a side stream, captured once, and then replayed on new inputs.
 
 Between the two, random numbers are set back. The CUDA generator is not seeded for that: cuDNN would make its dropout state
-anew. The process has one such state, so the dropout of recurrent layers differs between the copies.
+anew. The process has one such state, so the dropout of recurrent layers differs between the copies. tests/plain.py runs the
+same programs with no harness around them.
 """
 
 from __future__ import annotations
