@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture import reports, session
-from cudagraph_skill.capture.guest import checks, executed, operations, why_wrong
+from cudagraph_skill.capture.guest import checks, executed, operations, stack, why_wrong
 from user_files import imported, line_of
 
 if TYPE_CHECKING:
@@ -143,10 +143,15 @@ def test_the_branch_is_where_the_lines_of_two_calls_part(tmp_path: Path, calls: 
 
 def test_trails_part_after_the_last_line_that_they_share() -> None:
     def trail(*lines: int) -> executed.Trail:
-        return [("a.py", line) for line in lines]
+        return [stack.Place("a.py", line, "step") for line in lines]
 
-    assert executed.parting(trail(1, 2, 3), trail(1, 2, 3)) is None
-    assert executed.parting(trail(1, 2, 3), trail(1, 2, 4)) == ("a.py", 2)
-    assert executed.parting(trail(1, 2, 9, 3, 5), trail(1, 2, 3, 6)) == ("a.py", 3)  # 9 is a branch that both come out of
-    assert executed.parting(trail(1), trail(2)) is None
-    assert executed.parting([], trail(2)) is None
+    def parted(first: executed.Trail, second: executed.Trail) -> int | None:
+        place = executed.parting(first, second)
+        return place.line if place else None
+
+    assert parted(trail(1, 2, 3), trail(1, 2, 3)) is None
+    assert parted(trail(1, 2, 3), trail(1, 2, 4)) == 2
+    assert parted(trail(1, 2, 9, 3, 5), trail(1, 2, 3, 6)) == 3  # 9 is a branch that both come out of
+    assert parted(trail(1), trail(2)) is None
+    assert parted(trail(1, 2, 8, 9), trail(1, 3, 8, 9)) == 1  # both ways call one helper
+    assert parted([], trail(2)) is None

@@ -520,3 +520,48 @@ def test_a_module_that_another_finder_finds_is_watched(tmp_path: Path, take: Cal
     sys.meta_path.append(Editable)
     main = written(tmp_path / "main.py", "import edited_mine\n" + LOOP.format("edited_mine.step(n)"))
     assert len(take("edited_mine:step", main)) == 6
+
+
+class _Config:
+    """A configuration whose attributes are entries, and which raises KeyError for others."""
+
+    def __init__(self) -> None:
+        self.__dict__["values"] = {"rate": 0.5}
+
+    def __getattr__(self, name: str) -> Any:
+        return self.values[name]
+
+
+def test_attributes_are_not_asked_of_objects_that_answer_by_code_of_their_own() -> None:
+    holder = torch.nn.Linear(2, 2)
+    holder.config = _Config()
+    assert "['rate']" in "".join(state.scalars([("", holder)]))
+
+
+def test_arguments_are_made_outside_the_mode_in_which_the_check_begins() -> None:
+    net = torch.nn.Linear(2, 1)
+    call = live._Call([("", net)], (torch.ones(3, 2),), {}, None, modes.now([("", net)]))
+    with torch.inference_mode():
+        subject = live._subject(net.forward, None, [call], [])
+        with torch.inference_mode(False), torch.enable_grad():
+            given, _ = subject.inputs(0)
+            subject.call(*given).sum().backward()
+    assert net.weight.grad is not None
+
+
+def test_what_was_seen_of_one_signature_counts_before_what_could_not_be_seen_of_another() -> None:
+    results: dict[str, dict[str, Any]] = {
+        "often": {"verdict": "silent_wrong", "said": "captures, but", "notes": []},
+        "seldom": {"verdict": "lacking", "said": "the GPU has too little memory", "notes": []},
+    }
+    assert signatures.joined(results, {"often": 50, "seldom": 1})["verdict"] == "silent_wrong"
+    drafts: list[dict[str, Any]] = []
+
+    class Drafts(Alone):
+        def draft(self, result: dict[str, Any]) -> None:
+            drafts.append(result)
+
+    of_second = signatures.Reports(Drafts(), "second", {"first": results["often"]}, {"first": 5, "second": 5})
+    of_second.draft({"verdict": "capture_error", "said": "fails", "notes": []})
+    assert [row["verdict"] for row in drafts[0]["signatures"]] == ["silent_wrong", "capture_error"]
+    assert of_second.any("a question", True)

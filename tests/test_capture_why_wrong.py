@@ -226,6 +226,17 @@ def test_another_row_of_one_tensor_is_a_choice_however_small_its_effect() -> Non
     assert cause.category == "frozen-branch"
 
 
+def test_a_slice_that_is_an_argument_is_no_choice() -> None:
+    data = torch.randn(3, 4)
+    logs, inputs = [], []
+    for row in data:
+        logs.append(on_gpu(recorded(lambda x: x + 1, row)))
+        inputs.append({operations.memory(row)})
+    close = [each._replace(results=tuple(result * (1 + 1e-7) for result in each.results)) for each in logs[-1]]
+    found = why_wrong.explain(why_wrong.Logs([logs[0], logs[-1]], close, [inputs[0], inputs[-1]]), observations(), exact=True)
+    assert why_wrong.beyond_rounding(found) == []
+
+
 @pytest.mark.parametrize(
     ("draw", "category"),
     [

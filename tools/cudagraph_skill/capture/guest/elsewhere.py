@@ -35,9 +35,14 @@ class Process:
         return True
 
     @property
+    def called(self) -> bool:
+        """Return whether a fork called the target."""
+        return bool(self._shared[0])
+
+    @property
     def words(self) -> str:
         """Return whether other processes may have made the calls, as half a sentence; "" if there were none."""
-        if self._shared[0]:
+        if self.called:
             return "a process that the program forked calls it, and only the first one is watched: have it run there"
         started = _faults_of_children() > self._started
         return "calls in the processes that the program started are not seen" if started else ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST = 2000  # lines of a file that are told, and of two trails that are compared
 _LONGEST = 200_000  # lines of a trail
 
-Trail = list[tuple[str, int]]  # file and number of each line that a call ran, in order
+Trail = list[stack.Place]  # each of the user's lines that a call ran, in order
 
 
 class Lines:
@@ -38,6 +38,8 @@ class Lines:
         try:
             yield self._trail
         finally:
+            if sys.gettrace() != self._called:  # the call set its own
+                self._codes.clear()
             sys.settrace(None)
 
     def passed_over(self) -> dict[str, list[int]]:
@@ -57,16 +59,22 @@ class Lines:
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
-            line = frame.f_code.co_filename, frame.f_lineno
-            self._ran.add(line)
+            self._ran.add((frame.f_code.co_filename, frame.f_lineno))
             if len(self._trail) < _LONGEST:
-                self._trail.append(line)
+                self._trail.append(stack.Place(frame.f_code.co_filename, frame.f_lineno, stack.qualified(frame.f_code)))
         return self._line
 
 
-def parting(first: Trail, second: Trail) -> tuple[str, int] | None:
-    """Return the last line that two trails share before they part for good; None if they do not."""
-    if first == second or not first or not second:
+def parting(first: Trail, second: Trail) -> stack.Place | None:
+    """Return the last line that two trails share before they part for good; None if they do not.
+
+    Lines that both run at their ends, such as those of a helper that both ways call, come after that.
+    """
+    if first == second:
+        return None
+    while first and second and first[-1] == second[-1]:
+        first, second = first[:-1], second[:-1]
+    if not first or not second:
         return None
     blocks = difflib.SequenceMatcher(None, first[-_MOST:], second[-_MOST:], autojunk=False).get_matching_blocks()
     shared = [block for block in blocks if block.size]

@@ -276,6 +276,9 @@ class Watch:
         self._streams = self._streams or streams.Streams(tensors.copied)
         self._function = function
         self._grouped = self._grouped or _has_group()
+        if 1 < self._count <= self._skip - SKIPPED:  # a look at all that a large model holds takes time
+            self._report.agree(f"call {self._count} of the target", None)
+            return self._within(function, args, kwargs)
         given = args[1:] if self._owner is not None else args
         self._opaque = tensors.state_among((given, kwargs), self._earlier)
         self._streams.seen(leaf for _, leaf in tensors.leaves((given, kwargs)))
@@ -337,13 +340,16 @@ class Watch:
     def _hint(self) -> str:
         """Return what to name in place of a target that was called too seldom, or how to have it called."""
         target = Target(self._request)
-        other = elsewhere.hint(target.module, target.path, target.name, compiled.MARK, self._count > 0) or self._process.words
-        if self._count:
-            return "; ".join(filter(None, ("use a smaller `--skip`", other)))
-        compiles = "; within torch.compile only the compiled callable is called" * ("torch._dynamo" in sys.modules)
-        return other or f"name what the program calls{compiles}"
+        other = elsewhere.hint(target.module, target.path, target.name, compiled.MARK, self._count > 0)
+        if not self._count and (other or self._process.called):
+            return other or self._process.words
+        compiles = "within torch.compile only the compiled callable is called" if "torch._dynamo" in sys.modules else ""
+        said = ("use a smaller `--skip`", other) if self._count else ("name what the program calls", compiles)
+        return "; ".join(filter(None, (*said, self._process.words)))
 
     def _check(self) -> None:
+        import torch
+
         from cudagraph_skill.capture.guest import signatures
 
         self.done = True
@@ -355,7 +361,8 @@ class Watch:
             often = sorted(recorded, key=lambda item: -self._passed[item[0]])
             results: dict[str, dict[str, Any]] = {}
             for name, calls in often[: 1 if self._request.get("map") else _MOST_SIGNATURES]:
-                results[name] = self._checked(calls)
+                with torch.inference_mode(False), torch.enable_grad():  # each call is made in modes of its own
+                    results[name] = self._checked(calls, signatures.Reports(self._report, name, results, self._passed))
                 if not self._report.several:
                     self._report.draft(signatures.joined(results, self._passed))
                 if not results[name].get("agreed") and self._report.several:
@@ -365,7 +372,7 @@ class Watch:
         finally:
             self._inside = False
 
-    def _checked(self, calls: list[_Call]) -> dict[str, Any]:
+    def _checked(self, calls: list[_Call], report: Any) -> dict[str, Any]:
         """Check the calls of one signature, beginning at the present state of the program's objects, and put that back."""
         from cudagraph_skill.capture.guest import load, verdict
 
@@ -378,8 +385,8 @@ class Watch:
             if self._request.get("map"):
                 from cudagraph_skill.capture.guest import mapping
 
-                return mapping.mapped(source, self._report)
-            return verdict.checked(source, self._report)
+                return mapping.mapped(source, report)
+            return verdict.checked(source, report)
 
 
 def _device(call: _Call, roots: list[tuple[str, Any]]) -> contextlib.AbstractContextManager[object]:

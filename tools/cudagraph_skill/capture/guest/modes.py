@@ -40,6 +40,9 @@ class Modes(NamedTuple):
         for module, training in self.training:
             module.training = training
         with contextlib.ExitStack() as modes:
+            if self.autocast is not None or _autocast() is not None:  # casts of weights that have changed since
+                torch.clear_autocast_cache()
+                modes.callback(torch.clear_autocast_cache)
             if torch.is_inference_mode_enabled() != self.inference:
                 modes.enter_context(torch.inference_mode(self.inference))
             modes.enter_context(torch.set_grad_enabled(self.grad))

@@ -219,7 +219,7 @@ def _samples(results: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Return samples of the values of an operation's results, on their device; none of a sparse one."""
     samples = []
     for tensor in results[:_MAX_TENSORS]:
-        if tensor.layout is torch.strided:
+        if tensor.layout is torch.strided and not tensor.is_meta:
             with contextlib.suppress(RuntimeError, NotImplementedError):
                 samples.append(tensors.sample(tensors.dense(tensor).reshape(-1), _SAMPLE))
     return tuple(samples)

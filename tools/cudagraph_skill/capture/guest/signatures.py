@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_WORST = ("lacking", "misuse", "error_in_eager", "capture_error", "silent_wrong", "not_repeatable", "stopped", "safe")
+# From the worst to the best: what was seen of one signature counts before what could not be seen of another
+_WORST = ("capture_error", "silent_wrong", "error_in_eager", "misuse", "lacking", "not_repeatable", "stopped", "safe")
 _SHOWN, _LISTED = 120, 6  # characters of a signature; signatures in a note
 
 
@@ -31,6 +32,20 @@ def joined(results: dict[str, dict[str, Any]], passed: dict[str, int]) -> dict[s
         "notes": [f"signatures: {listed}", *worst["notes"]],
         "signatures": verdicts,
     }
+
+
+class Reports:
+    """The reports of one signature: its drafts tell of those before it, too."""
+
+    def __init__(self, reports: Any, name: str, results: dict[str, dict[str, Any]], passed: dict[str, int]) -> None:
+        self._reports, self._name, self._results, self._passed = reports, name, results, passed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reports, name)
+
+    def draft(self, result: dict[str, Any]) -> None:
+        """Report a result of this signature, joined with those of the others."""
+        self._reports.draft(joined({**self._results, self._name: result}, self._passed))
 
 
 def _short(signature: str) -> str:

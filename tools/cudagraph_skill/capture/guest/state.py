@@ -168,7 +168,7 @@ def _of_standard_library(kind: type) -> bool:
 
 def _wrapped(value: Any) -> list[tuple[str, Any]]:
     """Return the function that functools.cache or functools.wraps stands around."""
-    function = getattr(value, "__wrapped__", None)
+    function = getattr(value, "__dict__", {}).get("__wrapped__")  # never by the value's own __getattr__
     return [("", function)] if isinstance(function, types.FunctionType) else []
 
 
@@ -187,8 +187,10 @@ def _slots(value: Any) -> dict[str, Any]:
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                attributes[name] = getattr(value, name)
+            slot: Any = kind.__dict__.get(name)
+            if name not in ("__dict__", "__weakref__") and hasattr(slot, "__get__"):
+                with contextlib.suppress(AttributeError):  # an empty one; never by the value's own __getattr__
+                    attributes[name] = slot.__get__(value)
     return attributes
 
 

@@ -166,7 +166,7 @@ def _where_they_part(cause: Cause, logs: Logs, number: int) -> Cause:
         begin = max(log[number - 1].at - 1, 0) if 0 < number <= len(log) else 0
         parts.append(trail[begin : log[number].at if number < len(log) else None])
     line = executed.parting(*parts)
-    return cause._replace(place=stack.Place(*line, "")) if line else cause
+    return cause._replace(place=line) if line else cause
 
 
 def _causes(numbered: list[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
@@ -307,9 +307,11 @@ def _rebound(eager: Operation, earlier: Operation | None, logs: Logs, observatio
     if earlier is None:
         return None
     for (now, begins, made), (then, began, made_then) in zip(eager.inputs, earlier.inputs, strict=False):
+        if now in logs.inputs[-1] or then in logs.inputs[0]:
+            continue  # arguments, which are copied into those of the capture
         if now and then and begins - now != began - then:
             return _choice(eager, earlier, observations)  # another part of a tensor, such as another row
-        if not (made == made_then == -1 and begins != began) or now in logs.inputs[-1] or then in logs.inputs[0]:
+        if not (made == made_then == -1 and begins != began):
             continue
         maker = _maker(now, logs.eager[-2]) if len(logs.eager) > 1 else None
         if maker is None or maker.place is None:
