@@ -75,13 +75,14 @@ def _seen(replayed: float, spread: float = 0.0, stuck: list[str] | None = None, 
     return checks.Observations(captured, wrong, eager, {"result": spread}, 0, set(), {})
 
 
-REPLAYED = {
+REPLAYED: dict[str, Callable[[], checks.Observations]] = {
     "equal": lambda: _seen(1.0),
     "off a little": lambda: _seen(1.0 + 1e-7),
     "off": lambda: _seen(1.01),
     "off very much": lambda: _seen(float("nan")),
     "stuck": lambda: _seen(1.0, stuck=["shape of argument [0]"]),
     "another number": lambda: _seen(1.0, numbers=["call 4: number in argument [1]: 3 at capture, then 4"]),
+    "another number, and off a little": lambda: _seen(1.0 + 1e-7, numbers=["call 4: number in argument [1]: 3, then 4"]),
     "noisy": lambda: _seen(1.0, spread=0.5),
     "noisy and off": lambda: _seen(30.0, spread=0.5),
 }
@@ -113,6 +114,7 @@ def expensive(monkeypatch: pytest.MonkeyPatch) -> None:
         (why_wrong, "unrepeatable", []),
         (rounding, "measured", rounding.Moves([{"result": 1.0}] * 3)),
         (rounding, "_asked", ([], None)),
+        (rounding, "keeps_numbers", False),
         (why_failed, "_watched", []),
         (why_failed, "_probed", []),
     ):
@@ -158,6 +160,16 @@ def test_a_number_that_changes_is_wrong_only_if_a_replay_is() -> None:
     assert [note.partition(";")[0] for note in safe["notes"][:1]] == numbers
     assert wrong["verdict"] == "silent_wrong"
     assert [cause["category"] for cause in wrong["causes"]] == ["argument-number"]
+
+
+@pytest.mark.usefixtures("expensive")
+def test_a_small_difference_is_wrong_if_the_number_of_the_capture_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = Paired(0, threading.Barrier(1), [None])
+    seen = REPLAYED["another number, and off a little"]
+    assert verdict._outcome(Source(report), seen(), report)["verdict"] == "safe"  # type: ignore[arg-type]
+    monkeypatch.setattr(rounding, "keeps_numbers", lambda *_: True)
+    found = verdict._outcome(Source(report), seen(), report)  # type: ignore[arg-type]
+    assert (found["verdict"], found["causes"][0]["category"]) == ("silent_wrong", "argument-number")
 
 
 def _alone(observed: checks.Observations) -> str:

@@ -252,6 +252,15 @@ def test_another_number_stands_at_the_one_place_that_is_named(given: Any, path: 
     assert tensors.other_number(given, path) == wanted
 
 
+def test_numbers_of_the_capture_stand_in_later_arguments() -> None:
+    def given(step: int, text: str) -> Any:
+        return (torch.full((2,), float(step)), [step, {"mode": text}]), {"rate": step / 2}
+
+    later = tensors.renumbered(given(5, "b"), tensors.numbers(given(3, "a")))
+    assert tensors.numbers(later) == tensors.numbers(given(3, "a"))
+    assert later[0][0].tolist() == [5, 5]
+
+
 class _Holder:
     def __init__(self) -> None:
         self.tensor = torch.zeros(2)

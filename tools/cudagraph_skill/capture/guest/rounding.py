@@ -130,6 +130,20 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
     return Rounding(wrong, own, *asked) if small else None
 
 
+def keeps_numbers(source: Source, observations: Observations) -> bool:
+    """Return whether replays are, to the bit, eager calls with the numbers that the arguments had at the capture."""
+    subject, calls, kept = source.fresh(), list[checks.Call](), dict[str, Any]()
+    for number in range(observations.warm_ups + len(observations.captured.calls)):
+        given = checks.arguments(subject, number)
+        if number == observations.warm_ups:
+            kept = tensors.numbers(given)
+        with contextlib.suppress(checks.EagerError):
+            calls.append(checks.eager_call(subject, number, full=False, given=tensors.renumbered(given, kept)))
+    if len(calls) < observations.warm_ups + len(observations.captured.calls):
+        return False
+    return not any(far > 0 for far in checks.noise(calls[observations.warm_ups :], observations.captured.calls).values())
+
+
 def _moves(source: Source, observations: Observations, report: Any) -> Moves | None:
     try:
         return measured(source, observations.eager)

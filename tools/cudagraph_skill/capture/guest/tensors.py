@@ -219,17 +219,24 @@ def differences(first: dict[str, HostCopy], second: dict[str, HostCopy]) -> dict
     return {path: difference(copy, second[path]) if path in second else float("inf") for path, copy in first.items()}
 
 
-def other_number(value: Any, wanted: str, path: str = "") -> Any:
+def other_number(value: Any, path: str) -> Any:
     """Return a nested value with the number at one path changed."""
-    if path == wanted and isinstance(value, (int, float)):
-        return not value if isinstance(value, bool) else value + 1
+    number = numbers(value)[path]
+    changed = not number if isinstance(number, bool) else number + 1 if isinstance(number, (int, float)) else number
+    return renumbered(value, {path: changed})
+
+
+def renumbered(value: Any, wanted: dict[str, Any], path: str = "") -> Any:
+    """Return a nested value with the numbers, flags and strings at these paths put in their place."""
+    if path in wanted and isinstance(value, (int, float, complex, str)):
+        return wanted[path]
     if isinstance(value, dict):
         return {
-            key: other_number(part, wanted, path + step)
+            key: renumbered(part, wanted, path + step)
             for (key, part), (step, _) in zip(value.items(), children(value), strict=True)
         }
     if isinstance(value, (list, tuple)):
-        changed = [other_number(part, wanted, path + step) for step, part in children(value)]
+        changed = [renumbered(part, wanted, path + step) for step, part in children(value)]
         return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
     return value
 

@@ -111,7 +111,7 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     if noisy:
         return _cannot_be_compared(source, observations, changes)
     if small is not None:
-        notes = [*_why_rounded(small, causes), *_without_effect(observations), *_empty(observations)]
+        notes = [*_why_rounded(small, causes), *_empty(observations)]
         return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
     notes = [*_without_effect(observations), *_empty(observations)]
     return _result(source.request, "safe", _sentence(observations), [], observations, notes)
@@ -119,7 +119,7 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
 
 def _without_effect(observations: checks.Observations) -> list[str]:
     """Return a note on a number among the arguments that changes, where replays are right all the same."""
-    said = "every replay has that of the capture, and none was wrong: it does not reach the GPU's work in these calls"
+    said = "every replay has that of the capture, and equals eager all the same"
     return [f"{sentence}; {said}" for sentence in observations.captured.numbers[:1]]
 
 
@@ -129,6 +129,9 @@ def _judged(
     """Return the causes of a difference, and its size if it is rounding and nothing else explains it."""
     causes, decided = _explained(source, observations, report)
     differs = observations.wrong is not None
+    numbers = bool(differs and not decided and observations.captured.numbers)
+    if report.any("whether a number in the arguments may make it", numbers):
+        decided = (rounding.keeps_numbers(source, observations) and numbers) or decided
     if not report.any("whether a difference may be rounding", differs and not decided):
         return causes, None
     small = rounding.judged(source, observations, report)
