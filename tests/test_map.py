@@ -70,15 +70,19 @@ def test_torch_is_as_before_afterwards_also_where_the_call_raises() -> None:
 
 
 def test_a_module_is_told_with_its_arguments_and_modes() -> None:
-    subject, given = _step(), list[regions.Arguments]()
+    subject, given, steps = _step(), list[regions.Arguments](), list[list[bool]]()
 
-    def took(_: regions.Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given.append(mapping._arguments(args, kwargs))
+    def took(region: regions.Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if region.kind == regions.OPTIMIZER:
+            steps.append([parameter.grad is not None for parameter in mapping._parameters(region.owner)])
+        else:
+            given.append(mapping._arguments(args, kwargs))
 
     with regions.followed(regions.watch(subject), lambda _: contextlib.nullcontext(), took):
         subject.call(*subject.inputs()[0])
     assert [tuple(each.args[0].shape) for each in given] == [(2, 4)] * 5
     assert {(each.modes.grad, each.modes.autocast) for each in given} == {(True, None)}
+    assert steps == [[True] * 4]
 
 
 def test_a_module_is_called_with_its_backward_pass_where_gradients_flow() -> None:

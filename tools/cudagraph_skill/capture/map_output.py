@@ -162,6 +162,8 @@ def _graph(given: RegionMap, region: Region) -> str:
 
 def _predictions(given: RegionMap) -> list[str]:
     """Return what graphs would bring: for what captures now, and for the whole."""
+    if not given.launches:
+        return ["predicted: nothing: the profiler saw no work on the GPU, so the shares of its time are not known"]
     if _is_busy(given):
         share = _percent(given.busy, given.wall)
         return [f"predicted: no gain: the GPU is busy for {share} of the call, and graphs only shorten the rest"]

@@ -482,7 +482,13 @@ def _notes(causes: list[dict[str, Any]], shown: _Names) -> list[str]:
 # Ends without a result ------------------------------------------------------------------------------------------------
 
 _ELSEWHERE = re.compile("^<|site-packages|dist-packages|/lib/python3|/cudagraph_skill/")  # frames that are not the user's
-_PAST_EAGER = {"eager", "sync", "capture", "replay"}  # where one of these steps was reached, eager calls had come back
+_PAST_EAGER = {
+    "warm-up",
+    "eager",
+    "sync",
+    "capture",
+    "replay",
+}  # where one of these steps was reached, eager calls had come back
 
 
 def _without_result(request: Request, steps: list[Step], ended: dict[str, Any]) -> dict[str, Any]:

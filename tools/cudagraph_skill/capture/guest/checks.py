@@ -143,6 +143,16 @@ def eager_call(subject: Subject, number: int, full: bool = True, given: Any = No
         raise EagerError(error, number) from error
 
 
+def _sharing(call: Call, before: Call) -> Call:
+    """Return a call with the state of the one before where both are equal: weights that stay are kept once."""
+    same = {path for path, copy in call.state.items() if path in before.state and _equal(copy, before.state[path])}
+    return call._replace(state={path: before.state[path] if path in same else copy for path, copy in call.state.items()})
+
+
+def _equal(one: HostCopy, other: HostCopy) -> bool:
+    return one[1:] == other[1:] and torch.equal(one.data, other.data)
+
+
 def warm_up(subject: Subject, count: int) -> None:
     """Call it `count` times on a side stream, as one warms up before a capture."""
     side = torch.cuda.Stream()
@@ -292,7 +302,7 @@ def capture_and_replay(
         "nothing was captured: the call does no work on the GPU" if empty else "captured",
         time.monotonic() - start,
     )
-    calls, stuck, numbers = [], list[str](), list[str]()
+    calls, stuck, numbers = list[Call](), list[str](), list[str]()
     for number in range(warm_ups, warm_ups + 1 + rounds):
         if number > warm_ups:
             new = arguments(subject, number)
@@ -304,7 +314,8 @@ def capture_and_replay(
             torch.cuda.synchronize()
         except RuntimeError as error:
             raise ReplayError(error, number - warm_ups) from error
-        calls.append(Call(tensors.values_to_host(attempt.out), observed(subject), set(), {}))
+        call = Call(tensors.values_to_host(attempt.out), observed(subject), set(), {})
+        calls.append(_sharing(call, calls[-1]) if calls else call)
         del poison
     moves_on = _moves_on(attempt.graph) if draws else None
     return Captured(calls, None, None, stuck, counted, attempt.static, numbers=numbers, moves_on=moves_on)
@@ -513,7 +524,7 @@ def _eager(
     took = report.most("the time of a call", took)
     rounds = _REPLAYS if took < _LONG else _FEW_REPLAYS
     while len(calls) < warm_ups + 1 + rounds:
-        calls.append(eager_call(first, len(calls)))
+        calls.append(_sharing(eager_call(first, len(calls)), calls[-1]))
         if len(calls) == warm_ups + 1 + rounds and rounds == _REPLAYS and took < _LONG / 3:
             rounds = _MANY_REPLAYS if report.any("what Python changes", _python_changes(calls)) else rounds
     if not source.builds_anew:

@@ -43,9 +43,14 @@ def mapped(source: load.Source, report: Any) -> dict[str, Any]:
         return verdict.checked(source, report)
     whole = verdict.checked(source, report)
     answers: dict[int, dict[str, Any]] = {0: whole}
+
+    def result() -> dict[str, Any]:
+        return {**whole, "map": {**totals._asdict(), "regions": [_row(region, answers) for region in watched.root.all()]}}
+
     if whole["verdict"] in ("capture_error", "silent_wrong"):
+        report.draft(result())
         _Parts(source, subject, end, report, answers).inside(watched.root)
-    return {**whole, "map": {**totals._asdict(), "regions": [_row(region, answers) for region in watched.root.all()]}}
+    return result()
 
 
 def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.Watch, Totals]:
@@ -58,6 +63,7 @@ def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.W
     warm_ups = checks.WARM_UPS if subject.warmup is None else subject.warmup
     for number in range(warm_ups):
         checks.eager_call(subject, number, full=False)
+    report.step("warm-up", "ok", f"{warm_ups} calls", time.monotonic() - start)
     watched, totals = regions.measured(subject, warm_ups)
     count = len(watched.regions())
     report.step("map", "ok", f"{count} regions, {totals.launches:.0f} launches a call", time.monotonic() - start)
@@ -73,12 +79,30 @@ class _Parts:
 
     def inside(self, region: Region) -> None:
         """Check what a region calls, and what those call that do not capture."""
-        arguments = self._arguments(region)
+        try:
+            arguments = self._arguments(region)
+        except Exception as error:  # noqa: BLE001 - of the user's code; what is known of the whole stands without it
+            said = f"not tried: calling {self._subject.name} once more raised {why_failed.shown(error)}"
+            self._answers.update({part.number: {"verdict": "", "said": said} for part in region.parts})
+            return
         for part in sorted(region.parts, key=lambda part: -part.cpu):
+            if part.number not in arguments:
+                continue
             if part.kind == regions.OPTIMIZER:
-                self._answers[part.number] = self._checked(part, functools.partial(_of_optimizer, part))
-            elif part.kind == regions.MODULE and part.number in arguments:
+                self._optimizer(part, arguments[part.number])
+            elif part.kind == regions.MODULE:
                 self._module(part, arguments[part.number])
+
+    def _optimizer(self, part: Region, given: Arguments) -> None:
+        """Check a step with the gradients that it had: the whole call may have dropped them since."""
+        before = [(parameter, parameter.grad) for parameter in _parameters(part.owner)]
+        for (parameter, _), gradient in zip(before, given.args, strict=True):
+            parameter.grad = gradient
+        try:
+            self._answers[part.number] = self._checked(part, functools.partial(_of_optimizer, part))
+        finally:
+            for parameter, gradient in before:
+                parameter.grad = gradient
 
     def _module(self, part: Region, given: Arguments) -> None:
         key = _kind(part, given)
@@ -97,8 +121,14 @@ class _Parts:
             return {"verdict": "", "said": "not tried: the deadline is near; `--deadline` gives it longer"}
         self._report.progress(f"capturing {part.name}")
         source = load.Source({**self._source.request, "found": None})
-        source.reuse(made(), "a part of the program")
-        return verdict.checked(source, _Silent())
+        try:
+            source.reuse(made(), "a part of the program")
+            answer = verdict.checked(source, _Silent())
+        except Exception as error:  # noqa: BLE001 - memory is short, or the GPU stopped
+            return {"verdict": "", "said": f"not tried: preparing it raised {why_failed.shown(error)}"}
+        if answer["verdict"] == "safe" and part.launches and not (answer["graph"] or {"nodes": True})["nodes"]:
+            return {"verdict": "", "said": "not tried: called alone, it does nothing on the GPU"}
+        return answer
 
     def _arguments(self, region: Region) -> dict[int, Arguments]:
         """Call the whole once more, and copy what the parts of one region are called with."""
@@ -110,7 +140,10 @@ class _Parts:
             number = wanted.get((part.kind, id(part.owner)))
             at_home = part.parent is not None and part.parent.owner is region.owner
             if number is not None and at_home and number not in found:
-                found[number] = _arguments(args, kwargs)
+                gradients = (
+                    tuple(parameter.grad for parameter in _parameters(part.owner)) if part.kind == regions.OPTIMIZER else ()
+                )
+                found[number] = _arguments(args or gradients, kwargs)
 
         number = checks.WARM_UPS
         args, kwargs = checks.arguments(self._subject, number)
@@ -132,9 +165,14 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
     return regions.Arguments(tensors.copied(args), tensors.copied(kwargs), modes.now())
 
 
+def _parameters(optimizer: Any) -> list[torch.Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
 def _kind(part: Region, given: Arguments) -> tuple[Any, ...]:
     """Return what two modules have in common that are checked once: class, parameters, mode, and what they are called with."""
-    shapes = tuple((name, tuple(value.shape), value.dtype) for name, value in part.owner.state_dict(keep_vars=True).items())
+    held = (*part.owner.named_parameters(), *part.owner.named_buffers())
+    shapes = tuple((name, tuple(value.shape), value.dtype) for name, value in held)
     signature = tensors.signature(given.args, given.kwargs)
     return type(part.owner), shapes, part.owner.training, signature, given.modes
 

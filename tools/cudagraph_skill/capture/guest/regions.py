@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 MODULE, BACKWARD, OPTIMIZER, WHOLE = "module", "backward", "optimizer", "call"
 _MOST = 2000  # regions
-_CALLS, _PROFILED = 10, 3  # calls that are timed; calls of each other pass
+_CALLS, _PROFILED = 10, 3  # calls that are timed; calls of each other pass, and timed ones where a call takes long
+_LONG = 0.3  # seconds of a call
 _MARK = "cudagraph_skill region "
 
 
@@ -60,7 +61,7 @@ class Arguments(NamedTuple):
 
 
 class Watch:
-    """Follows the regions of calls; `entered` and `left` are told of each."""
+    """Follows the regions of calls, by which of them are open."""
 
     def __init__(self, name: str, modules: dict[int, str]) -> None:
         self.root = Region(0, WHOLE, name, None, None)
@@ -115,7 +116,7 @@ def watch(subject: Subject) -> Watch:
 
 @contextlib.contextmanager
 def followed(watch: Watch, around: Callable[[Region], Any], took: Callable[[Region, tuple[Any, ...], dict[str, Any]], None] | None = None) -> Iterator[None]:  # fmt: skip
-    """Let `around(region)`, a context, stand around each call of a region; `took` gets the arguments of modules."""
+    """Let `around(region)`, a context, stand around each call of a region; `took` gets the arguments of modules, and none of optimizers."""
     call, backward, grad = torch.nn.Module.__call__, torch.autograd.backward, torch.autograd.grad
     steps: list[Any] = []
 
@@ -144,6 +145,8 @@ def followed(watch: Watch, around: Callable[[Region], Any], took: Callable[[Regi
         name = f"{watch._modules.get(id(optimizer), '') or type(optimizer).__name__}.step"
         region = stacked.enter_context(watch.inside(OPTIMIZER, name, optimizer))
         if region is not None:
+            if took is not None:
+                took(region, (), {})
             stacked.enter_context(around(region))
 
     def after(*_: Any) -> None:
@@ -179,13 +182,14 @@ class Totals(NamedTuple):
 def measured(subject: Subject, first: int) -> tuple[Watch, Totals]:
     """Measure calls from number `first` on: timed, followed, profiled."""
     watched = watch(subject)
-    walls, cpus = [], []
-    for number in range(first, first + _CALLS):
-        wall, cpu = _timed(subject, number)
+    walls, cpus = list[float](), list[float]()
+    while len(walls) < (_CALLS if min(walls, default=0.0) < _LONG else _PROFILED):
+        wall, cpu = _timed(subject, first + len(walls))
         walls.append(wall)
         cpus.append(cpu)
-    _follow(subject, watched, first + _CALLS)
-    busy, launches = _profile(subject, watched, first + _CALLS + _PROFILED)
+    first += len(walls)
+    _follow(subject, watched, first)
+    busy, launches = _profile(subject, watched, first + _PROFILED)
     return watched, Totals(statistics.median(walls), statistics.median(cpus), busy, launches)
 
 

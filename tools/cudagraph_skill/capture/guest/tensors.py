@@ -156,11 +156,18 @@ def to_host(tensor: torch.Tensor) -> HostCopy:
         if plain.numel() <= _MAX_ELEMENTS:
             return HostCopy(_exact(plain.cpu().clone()), shape, tensor.dtype)
         flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
-        exact = flat.double() if flat.dtype.is_floating_point else flat.long()
-        ends = torch.stack([exact.sum(), exact.abs().sum()])
+        ends = torch.stack(_sums(flat))
         if flat.dtype.is_floating_point:
             ends /= math.sqrt(flat.numel())  # as far apart as the elements are, where these differ by rounding
         return HostCopy(torch.cat([_exact(sample(flat, _MAX_ELEMENTS).cpu()), ends.cpu()]), shape, tensor.dtype, sums=len(ends))
+
+
+def _sums(flat: torch.Tensor) -> list[torch.Tensor]:
+    """Return the sum of the elements and that of their sizes, without a copy of the tensor in more bits."""
+    if not flat.dtype.is_floating_point:
+        return [flat.long().sum(), flat.long().abs().sum()]
+    known = flat if flat.element_size() > 1 else flat.float()  # float8 has no arithmetic
+    return [known.sum(dtype=torch.float64), torch.linalg.vector_norm(known, 1, dtype=torch.float64)]
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:

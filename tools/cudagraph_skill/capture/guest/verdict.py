@@ -54,6 +54,7 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
         where = " at " + " > ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames)
         said = f"this check itself failed with {why_failed.shown(error)}{where}: please report it"
         result = _without_causes("lacking", said, source.request)
+    report.draft(result)  # to put back a large model takes time
     try:
         source.put_back()
     except Exception as error:  # noqa: BLE001 - an assertion stopped the GPU, or an object of the user's refuses
@@ -104,7 +105,7 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     causes, small = _judged(source, observations, report) if report.any("whether replays differ", differs) else ([], None)
     wrong = differs and small is None
     noisy = observations.spread > checks.SURE and not wrong
-    changes = _unrepeatable(source, observations, report) if report.any("whether eager repeats itself", noisy) else []
+    changes = _unrepeatable(source, observations, report) if report.any("whether eager does not repeat itself", noisy) else []
     if wrong:
         notes = [*_unexplained(observations, causes), *_empty(observations)]
         return _result(source.request, "silent_wrong", _sentence(observations), causes, observations, notes)

@@ -96,7 +96,7 @@ def _watched(source: Source, observations: Observations, failed: list[Cause]) ->
 
     with _threads() as threads, operations.joins() as joined:
         attempt = checks.capture(subject, observations.warm_ups, watched)
-    if not failed:
+    if not failed or not watchers:
         return []
     (cause,), watcher = failed, watchers[0]
     if watcher.broken is not None:
