@@ -13,13 +13,13 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 from cudagraph_skill.capture import reports, session
 from cudagraph_skill.capture.guest import live
-from cudagraph_skill.capture.guest.agreement import Alone
 from cudagraph_skill.capture.output import text
 from cudagraph_skill.capture.session import Request
 from cudagraph_skill.capture.way_out import hook, ways_out
 from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.text import Steps
+from reported import Report
 from user_files import same_interpreter, written
 
 if TYPE_CHECKING:
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["same_interpreter"]
 pytestmark = pytest.mark.usefixtures("same_interpreter")
-
-
-class Report(Alone):
-    """What the host would hear."""
-
-    def __init__(self) -> None:
-        self.results: list[dict[str, Any]] = []
-
-    def progress(self, said: str) -> None:
-        """Ignore progress."""
-
-    def result(self, result: dict[str, Any]) -> None:
-        """Keep the result."""
-        self.results.append(result)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import torch
 from cudagraph_skill.capture.guest import live, load, modes, signatures, state
 from cudagraph_skill.capture.guest.agreement import Alone
+from reported import Report
 from user_files import line_of, same_interpreter, written
 
 if TYPE_CHECKING:
@@ -29,20 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["same_interpreter"]
 pytestmark = pytest.mark.usefixtures("same_interpreter")
-
-
-class Report(Alone):
-    """What the host would hear."""
-
-    def __init__(self) -> None:
-        self.results: list[dict[str, Any]] = []
-
-    def progress(self, said: str) -> None:
-        """Ignore progress."""
-
-    def result(self, result: dict[str, Any]) -> None:
-        """Keep the result."""
-        self.results.append(result)
 
 
 class Taken(list[Any]):

@@ -215,6 +215,11 @@ def _follow(subject: Subject, watched: Watch, first: int) -> None:
             region.cpu += (time.perf_counter() - start) / _PROFILED
             region.calls += 1 / _PROFILED
 
+    _call(subject, watched, first, around)
+
+
+def _call(subject: Subject, watched: Watch, first: int, around: Callable[[Region], Any]) -> None:
+    """Make the calls of one pass, with `around(region)` around each call of a region and around the whole."""
     for number in range(first, first + _PROFILED):
         args, kwargs = checks.arguments(subject, number)
         torch.cuda.synchronize()
@@ -230,12 +235,7 @@ def _profile(subject: Subject, watched: Watch, first: int) -> tuple[float, float
         return record_function(f"{_MARK}{region.number}")
 
     with profile(use_device="cuda", use_kineto=True) as recorded:
-        for number in range(first, first + _PROFILED):
-            args, kwargs = checks.arguments(subject, number)
-            torch.cuda.synchronize()
-            with followed(watched, around), around(watched.root):
-                subject.call(*args, **kwargs)
-            torch.cuda.synchronize()
+        _call(subject, watched, first, around)
     events = list(recorded.kineto_results.events())
     work = sorted(_work(events), key=lambda item: item[1])
     regions = {region.number: region for region in watched.regions()}

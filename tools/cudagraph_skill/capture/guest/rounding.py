@@ -112,22 +112,25 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
     A rank without such a difference makes the same calls, because another one waits for it.
     """
     wrong = observations.wrong
-    finite = wrong is not None and not math.isinf(wrong.worst)
-    larger = finite and _beyond(observations, Moves([])) is not None
+    own = Rounding(wrong) if wrong is not None and not math.isinf(wrong.worst) else None
+    larger = own is not None and _beyond(observations, Moves([])) is not None
     if not report.any("whether a difference is larger than its dtype allows", larger):
-        return Rounding(wrong) if wrong is not None and finite else None
+        return own
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
     moves = _moves(source, observations, report)
     took = time.monotonic() - start
     small = larger and moves is not None and _beyond(observations, moves) is None
     asked = _asked(source, observations) if report.any("whether a difference is rounding", small) else ([], None)
-    if wrong is None or moves is None or not larger:
-        return Rounding(wrong) if wrong is not None and finite and not larger else None
-    own = moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
-    message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {own:.2g} when its numbers move in the last place"
+    if own is None or not larger:
+        return own
+    if moves is None:
+        return None
+    wrong = own.wrong
+    far = moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
+    message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {far:.2g} when its numbers move in the last place"
     report.step("rounding", "ok" if small else "differs", message, took)
-    return Rounding(wrong, own, *asked) if small else None
+    return Rounding(wrong, far, *asked) if small else None
 
 
 def keeps_numbers(source: Source, observations: Observations) -> bool:
