@@ -13,7 +13,7 @@ import time
 import venv
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from cudagraph_skill.capture import host
@@ -204,6 +204,70 @@ def test_a_package_that_sets_a_variable_itself_is_kept(packaged: Trials) -> None
     (packaged.packages / "heavy" / "__init__.py").write_text("import os\nPID = os.getpid()\nos.environ['SET'] = '1'\n")
     answers = [packaged.guest.ask({"runner": "trial"}, 20) for _ in range(2)]
     assert [answer.result for answer in answers] == [{"anew": [True, True]}, {"anew": [False, True]}]
+
+
+class Began(NamedTuple):
+    """A user's file, and what it finds: whether its package is imported anew, and in the server."""
+
+    text: str
+    packages: dict[str, str]
+    anew: list[bool]
+
+
+PID = "import os\nPID = os.getpid()\n"
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+
+
+@pytest.mark.parametrize(
+    "began",
+    [
+        Began('"""What it does."""\nfrom __future__ import annotations\nimport os, heavy\n', {}, [False] * 3),
+        Began("import os\nfrom heavy import PID\nfrom nowhere import nothing\n", {}, [False] * 3),
+        Began("import own\nimport heavy\n", {}, [True, False, False]),
+        Began("os = 1\nimport heavy\n", {}, [True, False, False]),
+        Began("import heavy\n", {"heavy": f"{PID}{THREAD}"}, [True] * 3),
+        Began("import heavy\nimport busy\n", {"busy": THREAD}, [True, False, False]),
+        Began("import busy\nimport heavy\n", {"busy": THREAD}, [True, True, False]),
+        Began("import failing\nimport heavy\n", {"failing": "import heavy\nraise ValueError\n"}, [True, False, False]),
+        Began("import heavy\n", {"heavy": f"import json, inner\n{PID}", "inner": "", "../inner": ""}, [True] * 3),
+        Began("def broken(:\n", {}, [True, False, False]),
+    ],
+    ids=lambda began: began.text.partition("\n")[0],
+)
+def test_the_imports_with_which_a_file_begins_are_kept(packaged: Trials, began: Began) -> None:
+    for name, text in {"heavy": PID, **began.packages}.items():
+        (packaged.packages / name).mkdir(exist_ok=True)
+        (packaged.packages / name / "__init__.py").write_text(text)
+    (packaged.folder / "user.py").write_text(began.text)
+    request = {"runner": "trial", "file": str(packaged.folder / "user.py")}
+    answers = [packaged.guest.ask(request, 20) for _ in range(3)]
+    assert [answer.result for answer in answers] == [{"anew": [anew, True]} for anew in began.anew]
+    assert any("heavy" in step["said"] for step in answers[0].steps)
+    server = packaged.pid
+    packaged.guest.close()
+    assert until_gone([server], 5) == []
+
+
+def test_a_hang_in_an_import_with_which_a_file_begins_ends_at_the_deadline(packaged: Trials) -> None:
+    (packaged.packages / "heavy" / "__init__.py").write_text("import time\ntime.sleep(99)\n")
+    (packaged.folder / "user.py").write_text("import heavy\n")
+    ended = packaged.guest.ask({"runner": "trial", "file": str(packaged.folder / "user.py")}, 0.5)
+    assert (ended.ended["how"], ended.ended["detail"]) == ("deadline", "0.5 s")
+    library, own = (str(path) for path in (packaged.packages / "heavy" / "__init__.py", packaged.folder / "user.py"))
+    assert [file for file, _, _ in ended.ended["stack"] if file in (library, own)] == [own, library]
+    assert descendants(packaged.pid) == set()
+    (packaged.packages / "heavy" / "__init__.py").write_text(PID)
+    assert packaged.guest.ask({"runner": "trial"}, 20).result == {"anew": [True, True]}
+
+
+def test_a_cancel_ends_an_import_with_which_a_file_begins(packaged: Trials) -> None:
+    (packaged.packages / "heavy" / "__init__.py").write_text("import time\ntime.sleep(99)\n")
+    (packaged.folder / "user.py").write_text("import heavy\n")
+    started = time.monotonic()
+    request = {"runner": "trial", "file": str(packaged.folder / "user.py")}
+    ended = packaged.guest.ask(request, 20, cancelled=lambda: time.monotonic() > started + 0.3)
+    assert ended.ended["how"] == "cancelled"
+    assert descendants(packaged.pid) == set()
 
 
 def test_modules_of_the_user_keep_their_names_and_no_folder_of_ours_is_on_the_path(trials: Trials) -> None:

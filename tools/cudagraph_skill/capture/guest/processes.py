@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.capture.guest.agreement import Alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Frame = list[Any]  # [file, line, function], as it goes over the wire
 
@@ -238,8 +238,14 @@ def _forget_stack() -> None:
         faulthandler.disable()
 
 
-def watch(child: int, message: dict[str, Any], end: float, commands: Commands | None) -> tuple[str, str]:
-    """Wait for `child` to end: ("", ""), or why it has to be ended, and in what detail.
+def _never() -> bool:
+    return False
+
+
+def watch(
+    child: int, message: dict[str, Any], end: float, commands: Commands | None, until: Callable[[], bool] = _never
+) -> tuple[str, str]:
+    """Wait for `child` to end, or for `until`: ("", ""), or why it has to be ended, and in what detail.
 
     `end` is in seconds of the monotonic clock, `memory` of the message in bytes, 0 for no bound. A rank has no `commands`: it ends
     with the process that started it.
@@ -247,7 +253,7 @@ def watch(child: int, message: dict[str, Any], end: float, commands: Commands | 
     ended = pidfd(child)
     memory, pause = Memory(message.get("memory", 0)), _PAUSE
     try:
-        while not has_ended(child):
+        while not has_ended(child) and not until():
             if commands and (commands.gone() or message["id"] in commands.cancelled):
                 return "cancelled", ""
             if time.monotonic() >= end:

@@ -8,11 +8,11 @@ user's module, the second runs the check.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import resource
 import signal
+import socket
 import sys
 import threading
 import time
@@ -31,6 +31,7 @@ from cudagraph_skill.capture.guest.processes import (
     end_with_parent,
     follow_forks,
     fork,
+    has_ended,
     signal_name,
     stack_of,
     sweep,
@@ -42,6 +43,8 @@ from cudagraph_skill.capture.guest.readiness import readiness
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_TAKEN_OVER, _ANSWERED, _NOT_BEGUN = "taken over", "answered", "not begun"
+_GO_ON = b"1"
 _MAY_NOT_FORK = 75  # exit code of a server that imported what starts threads or opens the GPU
 _NAMED = 3  # packages that the step of the import names
 
@@ -75,28 +78,125 @@ def serve(commands_fd: int, reports_fd: int) -> int:
         reports.send(event)
     if event["event"] == "unfit":
         return 0
-    gc.freeze()  # what torch holds lives as long as we do: each collection in a fork, and each capture makes one, may skip it
-    _answer(commands, reports)
+    warmth.settle()
+    _answer(commands, reports, set())
     return 0
 
 
-def _answer(commands: Commands, reports: Reports) -> None:
-    """Answer one request after another until the host ends, or until a fork that has more packages imported does so instead."""
-    refused: set[str] = set()
-    while message := commands.request():
-        context = _context(message, reports)
-        child = fork()
-        if not child:
-            os.close(commands.fd)
-            _run_request(context)
-        noted = finish(child, context, commands).noted
-        imported = [name for name in noted.get("installed", ()) if name not in refused]
-        if imported and _handed_over(imported, noted["changes"], commands, reports):
+def _answer(commands: Commands, reports: Reports, refused: set[str], begun: Context | None = None) -> None:
+    """Answer one request after another until the host ends, or until a fork that has more packages imported does so instead.
+
+    `refused` are the packages that no server may import, `begun` the request for whose file this one was forked.
+    """
+    while context := begun or _next(commands, reports):
+        first = [] if begun else warmth.beginning(context.message["request"].get("file", ""), refused)
+        begun, answer = None, _import_first(first, context, commands, refused) if first else _NOT_BEGUN
+        if answer == _TAKEN_OVER:
+            return
+        refused |= set(context.notes.read().get("refused", ()))
+        imported, changes = _answered(context, commands) if answer == _NOT_BEGUN else ([], {})
+        imported = [name for name in imported if name not in refused]
+        if imported and _handed_over(imported, changes, commands, reports, refused):
             return
         refused |= set(imported)
+        context.notes.close()
 
 
-def _handed_over(names: list[str], changes: dict[str, Any], commands: Commands, reports: Reports) -> bool:
+def _next(commands: Commands, reports: Reports) -> Context | None:
+    message = commands.request()
+    return _context(message, reports) if message else None
+
+
+def _answered(context: Context, commands: Commands) -> tuple[list[str], dict[str, Any]]:
+    """Answer a request in a fork; return the installed packages that it imported, and what it changed before that."""
+    child = fork()
+    if not child:
+        os.close(commands.fd)
+        _run_request(context)
+    noted = finish(child, context, commands).noted
+    return noted.get("installed", []), noted.get("changes", {})
+
+
+def _import_first(first: list[warmth.Import], context: Context, commands: Commands, refused: set[str]) -> str:
+    """Fork a server that runs the imports with which a request's file begins before it answers that request, and all later ones.
+
+    Return _TAKEN_OVER at its end. One that may not be forked with them imported answers this request only (_ANSWERED); one in which
+    an import fails ends (_NOT_BEGUN), so that the request meets that error in a fresh process. The note `refused` names the packages.
+    """
+    ours, theirs = socket.socketpair()
+    child = fork()
+    if not child:
+        ours.close()
+        _begin(first, context, commands, theirs)
+        _answer(commands, context.reports, refused, context)
+        os._exit(0)
+    theirs.close()
+    why = detail = ""
+    taken = False
+    with ours:
+        ours.setblocking(False)
+        try:
+            why, detail = watch(child, context.message, context.end, commands, lambda: _received(ours))
+            taken = not why and not has_ended(child)
+            if taken:
+                with contextlib.suppress(ConnectionError):  # it was killed meanwhile
+                    ours.send(_GO_ON)
+                os.waitpid(child, 0)
+        finally:
+            killed, statuses = sweep()
+    if taken:
+        return _TAKEN_OVER
+    if not why and os.waitstatus_to_exitcode(statuses.get(child, 0)) == _MAY_NOT_FORK:
+        return _NOT_BEGUN
+    _finished(child, context, (why, detail), killed, statuses)
+    return _ANSWERED
+
+
+def _received(link: socket.socket) -> bool:
+    with contextlib.suppress(BlockingIOError, ConnectionError):
+        return bool(link.recv(1))
+    return False
+
+
+def _begin(first: list[warmth.Import], context: Context, commands: Commands, parent: socket.socket) -> None:
+    """Run the imports of a request's file; return where this process may take the place of the one that forked it."""
+    context.reports.own()
+    _write_no_core()
+    owner, imports, start = os.getpid(), warmth.Imports(), time.monotonic()
+    unsafe = ""
+    with warmth.one_thread():
+        for each in first:
+            arm(context.notes, context.end)
+            if not each.run():
+                context.notes.add(refused=list(each.packages))
+                os._exit(_MAY_NOT_FORK)
+            disarm()  # its clock is a thread
+            unsafe = _has_opened_gpu() or _has_threads()
+            if unsafe:
+                context.notes.add(refused=list(each.packages))
+                break
+    if os.getpid() != owner:  # a package forked when it was imported, and this is the fork
+        os._exit(0)
+    folder = os.path.dirname(context.message["request"]["file"])
+    if any(warmth.has(folder, name) for name in imports.outermost()):  # there the program gets that module instead
+        context.notes.add(refused=[name for each in first for name in each.packages])
+        os._exit(_MAY_NOT_FORK)
+    _report_import(context, imports.installed(), start)
+    if unsafe:
+        parent.close()
+        os.close(commands.fd)
+        _run_request(context)
+    warmth.settle()
+    become_reaper()
+    end_with_parent()
+    commands.inherited()
+    parent.send(_GO_ON)
+    if not parent.recv(1):  # it ended; else only this process reads the commands from here on
+        os._exit(0)
+    parent.close()
+
+
+def _handed_over(names: list[str], changes: dict[str, Any], commands: Commands, reports: Reports, refused: set[str]) -> bool:
     """Fork a server that imports modules first; return True at its end, False if it may not be forked with them imported."""
     child = fork()
     if not child:
@@ -105,7 +205,7 @@ def _handed_over(names: list[str], changes: dict[str, Any], commands: Commands, 
         reports.own()
         commands.inherited()
         if warmth.warm(names, changes) and not (_has_opened_gpu() or _has_threads()):
-            _answer(commands, reports)
+            _answer(commands, reports, refused)
             os._exit(0)
         os._exit(_MAY_NOT_FORK)
     _, status = os.waitpid(child, 0)
@@ -144,12 +244,17 @@ def finish(child: int, context: Context, commands: Commands | None) -> Finished:
         why, detail = watch(child, context.message, context.end, commands)
     finally:
         killed, statuses = sweep()
+    return _finished(child, context, (why, detail), killed, statuses)
+
+
+def _finished(child: int, context: Context, stopped: tuple[str, str], killed: set[int], statuses: dict[int, int]) -> Finished:
+    """Report how a child ended of which nothing is left."""
+    why, detail = stopped
     noted = context.notes.read()
     status = noted.get("status", statuses.get(child, 0))
     how = {"how": why, "detail": detail} if why else _how(noted, status)
     stack = [] if why == "cancelled" else noted.get("stack") or context.notes.stack()
     left = len(killed - {child, noted.get("checking")})
-    context.notes.close()
     with contextlib.suppress(OSError):  # the host ended: the next look for a request ends this process too
         context.reports.send({"event": "ended", "id": context.message["id"], **how, "stack": stack, "left_behind": left})
     code = os.waitstatus_to_exitcode(status)
@@ -168,12 +273,15 @@ def _how(noted: dict[str, Any], status: int) -> dict[str, str]:
 def _run_request(context: Context) -> None:
     """Import the user's module and run the check in a fork, or here where forking is unsafe; never returns."""
     context.reports.own()
-    resource.setrlimit(
-        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
-    )  # no core dumps in the user's folder
+    _write_no_core()
     arm(context.notes, context.end)
     _guarded(context.notes, lambda: _check(context))
     os._exit(0)
+
+
+def _write_no_core() -> None:
+    """Leave no core dumps in the user's folder."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _check(context: Context) -> None:
@@ -182,15 +290,11 @@ def _check(context: Context) -> None:
     runner = importlib.import_module(request.get("runner", "cudagraph_skill.capture.guest.verdict"))
     imports, start = warmth.Imports(), time.monotonic()
     prepared = runner.prepare(request)
-    took = time.monotonic() - start
     if os.getpid() != owner:  # the user's module forked when it was imported, and this is the fork
         os._exit(0)
     disarm()
     imported = imports.installed()
-    if imported:
-        packages = list(dict.fromkeys(name.partition(".")[0] for name in imported))
-        more = ", …" if len(packages) > _NAMED else ""
-        context.reports.step("import", "ok", f"{len(imported)} modules of {', '.join(packages[:_NAMED])}{more}", took)
+    _report_import(context, imported, start)
     opened = _has_opened_gpu()
     context.notes.add(installed=[] if opened else imported, changes=imports.changes())
     unsafe = opened or _has_threads()
@@ -200,6 +304,13 @@ def _check(context: Context) -> None:
         runner.run(request, prepared, context.reports)
         return
     _check_in_fork(context, lambda: runner.run(request, prepared, context.reports))
+
+
+def _report_import(context: Context, imported: list[str], start: float) -> None:
+    if imported:
+        packages = list(dict.fromkeys(name.partition(".")[0] for name in imported))
+        said = f"{len(imported)} modules of {', '.join(packages[:_NAMED])}{', …' if len(packages) > _NAMED else ''}"
+        context.reports.step("import", "ok", said, time.monotonic() - start)
 
 
 def _check_in_fork(context: Context, run: Callable[[], None]) -> None:
