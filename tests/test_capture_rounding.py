@@ -77,8 +77,8 @@ def _observed(eager: list[float], replayed: list[float]) -> checks.Observations:
     return checks.Observations(captured, wrong, calls, {}, 0, set(), {})
 
 
-def test_what_the_dtype_allows_is_rounding_without_a_measurement() -> None:
-    observed = _observed([1.0, 2.0], [1.0, 2.0 + 4e-6])
+def test_a_few_units_in_the_last_place_are_rounding_without_a_measurement() -> None:
+    observed = _observed([1.0, 2.0], [1.0, 2.0 + 1e-6])
     assert observed.wrong is not None
     small = rounding.judged(None, observed, _Silent())  # type: ignore[arg-type]
     assert small is not None
@@ -93,6 +93,20 @@ def test_a_larger_difference_is_rounding_where_eager_itself_moves_as_far(
     monkeypatch.setattr(rounding, "measured", lambda *_: rounding.Moves([{}, {"result": moves}]))
     monkeypatch.setattr(rounding, "_asked", lambda *_: ([], None))
     small = rounding.judged(None, _observed([1.0, 2.0], [1.0, 2.02]), _Silent())  # type: ignore[arg-type]
+    assert (small is not None) == is_rounding
+
+
+@pytest.mark.parametrize(
+    ("moves", "follows", "is_rounding"),
+    [(1e-6, None, True), (3e-7, None, False), (0.0, None, False), (None, None, True), (3e-7, 0.0, True), (3e-7, 6e-6, False)],
+)
+def test_what_the_dtype_allows_is_rounding_up_to_ten_times_eager_s_move(
+    monkeypatch: pytest.MonkeyPatch, moves: float | None, follows: float | None, is_rounding: bool
+) -> None:
+    given = None if moves is None else rounding.Moves([{}, {"result": moves}])
+    monkeypatch.setattr(rounding, "_moves", lambda *_: given)
+    monkeypatch.setattr(rounding, "_asked", lambda *_: ([], follows))
+    small = rounding.judged(None, _observed([1.0, 2.0], [1.0, 2.0 + 1e-5]), _Silent())  # type: ignore[arg-type]
     assert (small is not None) == is_rounding
 
 

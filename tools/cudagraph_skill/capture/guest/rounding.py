@@ -16,7 +16,7 @@ import torch
 from cudagraph_skill.capture.guest import checks, operations, state, tensors, why_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cudagraph_skill.capture.guest.checks import Call, Observations, Wrong
     from cudagraph_skill.capture.guest.load import Source
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.tensors import HostCopy
 
 _COPIES = 2  # that are moved, each another way
-_ALLOWED = 5  # times eager's own move before a replay counts as wrong
+_ALLOWED = 5  # times eager's own move before a replay counts as wrong,
+_ALLOWED_BY_DTYPE = 10  # and times as far where the dtype's tolerance has room for more
+_UNITS = 10  # in the last place, relative to the root mean square: no further, a difference is rounding without a measurement
 
 
 class Moves(NamedTuple):
@@ -35,6 +37,9 @@ class Moves(NamedTuple):
     def at(self, number: int, path: str) -> float:
         """Return the distance of one value in call `number`."""
         return self.calls[min(number, len(self.calls) - 1)].get(path, 0.0) if self.calls else 0.0
+
+
+_STILL = Moves([])
 
 
 def measured(source: Source, eager: list[Call]) -> Moves:
@@ -95,9 +100,8 @@ def _is_moved(tensor: torch.Tensor) -> bool:
 class Rounding(NamedTuple):
     """A difference that is no larger than rounding makes it: `moves` is how far eager itself moves in the same value.
 
-    `moves` is None where the dtype alone allows the difference. `asks` are the lines that ask whether the stream captures;
-    `follows` is how far replays are from an eager run in which they are told so, infinite if that run raised, None if no line
-    asks.
+    `moves` is None where that was not measured. `asks` are the lines that ask whether the stream captures; `follows` is how far
+    replays are from an eager run in which they are told so, infinite if that run raised, None if no line asks.
     """
 
     wrong: Wrong
@@ -109,27 +113,31 @@ class Rounding(NamedTuple):
 def judged(source: Source, observations: Observations, report: Any) -> Rounding | None:
     """Return the difference between replays and eager if it is no larger than rounding makes it, else None.
 
-    A rank without such a difference makes the same calls, because another one waits for it.
+    A few units in the last place are rounding. More is compared with how far eager itself moves. What the dtype's tolerance allows
+    is rounding too where eager cannot be moved, or where a line asks whether the stream captures and eager with the answer yes
+    equals replays. A rank without such a difference makes the same calls, because another one waits for it.
     """
     wrong = observations.wrong
     own = Rounding(wrong) if wrong is not None and not math.isinf(wrong.worst) else None
-    larger = own is not None and _beyond(observations, Moves([])) is not None
-    if not report.any("whether a difference is larger than its dtype allows", larger):
+    doubtful = own is not None and _beyond(observations, _units) is not None
+    if not report.any("whether a difference is more than a few units in the last place", doubtful):
         return own
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
     moves = _moves(source, observations, report)
     took = time.monotonic() - start
-    small = larger and moves is not None and _beyond(observations, moves) is None
-    asked = _asked(source, observations) if report.any("whether a difference is rounding", small) else ([], None)
-    if own is None or not larger:
+    allowed = _beyond(observations, tensors.tolerance) is None
+    small = allowed if moves is None else _beyond(observations, _units, moves) is None
+    asks = doubtful and (small or allowed)
+    asked = _asked(source, observations) if report.any("whether a difference may be rounding", asks) else ([], None)
+    if own is None or not doubtful:
         return own
-    if moves is None:
-        return None
     wrong = own.wrong
-    far = moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
-    message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {far:.2g} when its numbers move in the last place"
-    report.step("rounding", "ok" if small else "differs", message, took)
+    far = None if moves is None else moves.at(observations.warm_ups + wrong.calls[-1], wrong.path)
+    small = small or (allowed and _follows(asked[1], observations))
+    if far is not None:
+        message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {far:.2g} when its numbers move in the last place"
+        report.step("rounding", "ok" if small else "differs", message, took)
     return Rounding(wrong, far, *asked) if small else None
 
 
@@ -156,11 +164,25 @@ def _moves(source: Source, observations: Observations, report: Any) -> Moves | N
         return None
 
 
-def _beyond(observations: Observations, moves: Moves) -> Wrong | None:
+def _follows(far: float | None, observations: Observations) -> bool:
+    """Return whether replays that are `far` from eager on the captured path equal it but for a few units in the last place."""
+    return far is not None and far <= min(map(_units, observations.eager[-1].left().values()), default=0.0)
+
+
+def _units(value: HostCopy) -> float:
+    """Return the size of a few units in the last place, no more than the dtype's tolerance."""
+    allowed = tensors.tolerance(value)
+    return min(allowed, _UNITS * torch.finfo(value.dtype).eps) if value.dtype in tensors.TOLERANCES else allowed
+
+
+def _beyond(observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL) -> Wrong | None:
+    """Return where replays are further from eager than `least`, eager's own spread and what its moves allow."""
     later, spread = observations.warm_ups, checks.own_spread(observations.spreads)
 
     def limit(number: int, path: str, value: HostCopy) -> float:
-        return max(tensors.tolerance(value), spread(number, path, value), _ALLOWED * moves.at(later + number, path))
+        moved = moves.at(later + number, path)
+        by_dtype = min(_ALLOWED_BY_DTYPE * moved, tensors.tolerance(value))
+        return max(least(value), spread(number, path, value), _ALLOWED * moved, by_dtype)
 
     return checks.compare(observations.eager[later:], observations.captured.calls, limit)
 
