@@ -2,7 +2,8 @@
 
     python benchmarks/maps.py run > out.jsonl    on a GPU machine, with the libraries of the cases
     python benchmarks/maps.py keep out.jsonl     back here: becomes benchmarks/evidence/maps.json
-    python benchmarks/maps.py                    the figures of that evidence; --check: exit 1 if one is out of its bound
+    python benchmarks/maps.py                    the figures of that evidence
+    python benchmarks/maps.py --check            exit 1 if one is out of its bound, or its case changed
 
 Each case is one of benchmarks/library. `skill map` maps it; a process of its own times eager calls and, where the call
 captures, replays, and then profiles eager calls with torch.profiler and adds up kernels, copies and fills. The map's own
@@ -162,8 +163,9 @@ def main() -> int:
     evidence = json.loads(EVIDENCE.read_text(encoding="utf-8"))
     wrong = 0
     for row in evidence["rows"]:
+        [path] = library.cases([row["id"]])
         far, off = shares(row), predicted(row)
-        wrong += far > _BOUND
+        wrong += far > _BOUND or row["digest"] != library.digest(path)
         came = "no graph" if off is None else f"prediction off by {off:.0%}"
         print(f"{row['id']:40} {row['verdict']:15} shares off by {far:.1%}, {came}")
     return int("--check" in sys.argv and wrong > 0)

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -552,3 +553,23 @@ def test_what_was_seen_of_one_signature_counts_before_what_could_not_be_seen_of_
     of_second.draft({"verdict": "capture_error", "said": "fails", "notes": []})
     assert [row["verdict"] for row in drafts[0]["signatures"]] == ["silent_wrong", "capture_error"]
     assert of_second.any("a question", True)
+
+
+def test_a_thread_that_pins_memory_is_noted_while_it_runs() -> None:
+    from cudagraph_skill.capture.guest import verdict
+    from torch.utils.data._utils import pin_memory
+
+    done = threading.Event()
+
+    def _pin_memory_loop() -> None:  # that of torch ends at once without a GPU
+        done.wait(10)
+
+    assert callable(getattr(pin_memory, _pin_memory_loop.__name__))
+    assert verdict.pinning_threads() == []
+    loop = threading.Thread(target=_pin_memory_loop, daemon=True)
+    loop.start()
+    [note] = verdict.pinning_threads()
+    assert "capture-pin-memory-thread" in note
+    done.set()
+    loop.join(10)
+    assert verdict.pinning_threads() == []

@@ -125,7 +125,6 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
     moves = _moves(source, observations, report)
-    took = time.monotonic() - start
     allowed = _beyond(observations, tensors.tolerance) is None
     small = allowed if moves is None else _beyond(observations, _units, moves) is None
     asks = doubtful and (small or allowed)
@@ -137,7 +136,7 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
     small = small or (allowed and _follows(asked[1], observations))
     if far is not None:
         message = f"off by {wrong.worst:.2g} in {wrong.path}; eager moves by {far:.2g} when its numbers move in the last place"
-        report.step("rounding", "ok" if small else "differs", message, took)
+        report.step("rounding", "ok" if small else "differs", message, time.monotonic() - start)
     return Rounding(wrong, far, *asked) if small else None
 
 

@@ -1,8 +1,8 @@
 """Serve requests: import torch once, fork for each request, check in a second fork; or run the user's own program.
 
-The first process (a fork server) never initialises CUDA and never runs user code, so every request starts from the same clean
-state without waiting for `import torch` and for the packages that a request before it imported. The first fork imports the
-user's module, the second runs the check.
+The first process (a fork server) never initialises CUDA and runs no user code but imports of installed packages, so every request
+starts from the same clean state without waiting for `import torch` and for the packages that it or a request before it imports
+(`warmth`). The first fork imports the user's module, the second runs the check.
 """
 
 from __future__ import annotations

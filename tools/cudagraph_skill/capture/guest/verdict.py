@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
@@ -69,7 +70,7 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
     why = unusable()
     if why:
         return _without_causes("lacking", why, request)
-    notes = _other_processes()
+    notes = [*_other_processes(), *pinning_threads()]
     try:
         observations = checks.run(source, report)
     except load.Misuse as error:
@@ -547,6 +548,16 @@ def _other_processes() -> list[str]:
     if held < 2 << 30:
         return []
     return [f"other processes hold {held / 2**30:.1f} GiB of this GPU: do not compare times while they run"]
+
+
+def pinning_threads() -> list[str]:
+    """Return a note if a DataLoader pins memory in a thread of this process: our capture may have missed it, another may not."""
+    if not any("_pin_memory_loop" in thread.name for thread in threading.enumerate()):
+        return []
+    return [
+        "a DataLoader's thread pins memory while the program runs: a capture in the default mode fails if that happens meanwhile, "
+        'so capture before iter(loader), or with capture_error_mode="thread_local" (capture-pin-memory-thread)'
+    ]
 
 
 def machine() -> dict[str, str]:
