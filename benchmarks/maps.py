@@ -118,7 +118,8 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _row(name: str) -> dict[str, Any]:
     [path] = library.cases([name])
-    answer = json.loads(_run([sys.executable, "tools/map.py", "--json", "--deadline", "150", str(path)]).stdout or "{}")
+    printed = _run([sys.executable, "tools/map.py", "--json", "--deadline", "150", str(path.relative_to(ROOT))]).stdout
+    answer = json.loads(printed.replace(f"{ROOT}/", "") or "{}")
     given = answer.get("map") or {}
     kept = ("number", "inside", "kind", "name", "gpu", "launches", "cpu", "verdict", "graph")
     rows = [{field: region[field] for field in kept} for region in given.get("regions", [])]

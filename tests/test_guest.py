@@ -207,7 +207,7 @@ def test_a_package_that_sets_a_variable_itself_is_kept(packaged: Trials) -> None
 
 
 class Began(NamedTuple):
-    """A user's file, and what it finds: whether its package is imported anew, and in the server."""
+    """A user's file, the packages that there are, and whether each of three requests imports `heavy` anew."""
 
     text: str
     packages: dict[str, str]
