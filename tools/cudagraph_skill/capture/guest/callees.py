@@ -40,7 +40,8 @@ class Callee(NamedTuple):
     @property
     def words(self) -> str:
         """Return it as an option, with how often it was called."""
-        return f"`--target {self.target}` ({self.calls} times, {1e3 * self.seconds / (self.calls - 1):.2g} ms each)"
+        each = 1e3 * self.seconds / (self.calls - 1)
+        return f"`--target {self.target}` ({self.calls} times, {each:{'.0f' if each >= 10 else '.2g'}} ms each)"
 
 
 class Watched:
