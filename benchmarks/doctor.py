@@ -235,15 +235,16 @@ def _timed() -> dict[str, Any]:
 
 
 def keep(files: list[str]) -> None:
-    """Add runs to the evidence: each program and the times keep their newest run, with its machine."""
+    """Add runs to the evidence: each program that is still there and the times keep their newest run, with its machine."""
     runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
     runs += [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
-    taken: set[str] = set()
+    with tempfile.TemporaryDirectory() as folder:
+        known, taken = {program.id for program in programs(Path(folder))}, set[str]()
     for run in reversed(runs):
-        run["rows"] = [row for row in run["rows"] if row["id"] not in taken]
+        run["rows"] = [row for row in run["rows"] if row["id"] in known - taken]
         run["time"] = {} if "time" in taken else run["time"]
         taken |= {row["id"] for row in run["rows"]} | ({"time"} if run["time"] else set())
-    EVIDENCE.write_text(json.dumps([run for run in runs if run["rows"]], indent=1) + "\n", encoding="utf-8")
+    EVIDENCE.write_text(json.dumps([run for run in runs if run["rows"] or run["time"]], indent=1) + "\n", encoding="utf-8")
 
 
 # The figures ----------------------------------------------------------------------------------------------------------

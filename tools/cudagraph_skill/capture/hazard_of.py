@@ -20,6 +20,7 @@ CATEGORIES = {
     "rebinding": "CG301",
     "container": "CG302",
     "cpu-work": "CG106",
+    "host-only": "CG101",
     "python-random": "CG601",
     "numpy-random": "CG602",
     "cpu-torch-random": "CG603",

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import load, nodes, operations, stack, state, tensors
+from cudagraph_skill.capture.guest import leftovers, load, nodes, operations, stack, state, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from cudagraph_skill.capture.guest.load import Source, Subject
     from cudagraph_skill.capture.guest.operations import Failure
@@ -30,11 +30,12 @@ _REPLAYS, _MANY_REPLAYS, _FEW_REPLAYS = 6, 14, 4  # on new inputs; where Python 
 _LONG = 0.3  # seconds of a call
 _VERY_LONG = 1.0  # seconds of a call in the program from which on it is captured first: most fail there, and soon
 _SPREADS = 20  # times eager's own spread before a replay counts as different
+ALIKE = 1e-3  # a relative difference up to which two eager copies count as equal but for rounding
 SURE = 1e-2  # a relative difference that needs no third eager copy as a control
+_LEAST_REPLAYS = 3  # that can be compared with eager for a verdict
 _DOUBT = 0.3  # a relative difference that needs no second captured copy as a control
 _COMPARED = ("result", "state()")  # values that the caller sees, or that the user named
 _FIRST_SEED = 1000
-_FREED_BLOCKS = 1000  # of pinned memory, freed in one capture
 _POISON = [1 << power for power in range(6, 21)]  # elements of the blocks that take the place of freed memory
 
 
@@ -96,6 +97,14 @@ class ReplayError(Exception):
     def __init__(self, error: BaseException, number: int) -> None:
         super().__init__(str(error))
         self.error, self.number = error, number
+
+
+class WithoutGPUError(Exception):
+    """The calls do nothing on the GPU, and leave something else each time: `changes` are the paths of that."""
+
+    def __init__(self, name: str, changes: list[str]) -> None:
+        super().__init__(name)
+        self.name, self.changes = name, changes
 
 
 # Calls ----------------------------------------------------------------------------------------------------------------
@@ -166,72 +175,12 @@ def warm_up(subject: Subject, count: int) -> None:
     torch.cuda.synchronize()
 
 
-@contextlib.contextmanager
-def same_stream() -> Iterator[None]:
-    """Restore the current stream after a failed capture; torch leaves that of the capture."""
-    before = torch.cuda.current_stream()
-    try:
-        yield
-    finally:
-        torch.cuda.set_stream(before)
-
-
 def _register_tracked(graph: torch.cuda.CUDAGraph) -> None:
     """Let a graph advance the generators that Megatron and Transformer Engine register with theirs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch >=2.14 registers each generator that it meets, and says so
         for generator in state.tracked():
             graph.register_generator_state(generator)
-
-
-def reset_generator() -> None:
-    """Make the GPU's generators leave a capture that failed: in torch 2.11 they stay as if capturing."""
-    for repair in (_capture_nothing, _renew_default):
-        if _draws():
-            break
-        with contextlib.suppress(RuntimeError, AttributeError):
-            repair()
-    for generator in state.tracked():
-        _renew(generator)
-
-
-def _poll_freed_pinned_memory() -> None:
-    """Let the pinned allocator meet the events of blocks that were freed in a capture: in torch 2.11 such an event raises once."""
-    for _ in range(_FREED_BLOCKS):
-        try:
-            torch.empty(1).pin_memory()
-        except RuntimeError:
-            continue
-        return
-
-
-def _draws() -> bool:
-    mark = torch.cuda.get_rng_state()
-    try:
-        torch.rand(1, device="cuda")
-    except RuntimeError:
-        return False
-    torch.cuda.set_rng_state(mark)
-    return True
-
-
-def _capture_nothing() -> None:
-    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
-    with torch.cuda.stream(stream), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        graph.capture_begin()
-        graph.capture_end()
-
-
-def _renew_default() -> None:
-    _renew(torch.cuda.default_generators[torch.cuda.current_device()])
-
-
-def _renew(generator: torch.Generator) -> None:
-    """Give a generator a random state that no capture holds, with the same numbers to come."""
-    fresh = torch.Generator(device="cuda")
-    fresh.set_state(generator.get_state())
-    generator.graphsafe_set_state(fresh.graphsafe_get_state())
 
 
 class Attempt(NamedTuple):
@@ -257,7 +206,7 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
     graph, inner, out = nodes.new_graph(), None, None
     _register_tracked(graph)
     torch.cuda.synchronize()
-    with same_stream():
+    with leftovers.same_stream():
         try:
             with torch.cuda.graph(graph, capture_error_mode=_error_mode()), within():
                 try:
@@ -266,10 +215,10 @@ def capture(subject: Subject, number: int, within: Callable[[], Any] = contextli
                     inner = error
                     raise
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the result
-            reset_generator()
-            _poll_freed_pinned_memory()
+            leftovers.reset_generators()
+            leftovers.poll_freed_pinned_memory()
             return Attempt(graph, static, None, error, inner)
-    _poll_freed_pinned_memory()
+    leftovers.poll_freed_pinned_memory()
     torch.cuda.synchronize()  # up to torch 2.11 a capture sets the random state on its own stream, and no replay waits for that
     return Attempt(graph, static, out, None, None)
 
@@ -406,10 +355,19 @@ def own_spread(spreads: dict[str, float]) -> Callable[[int, str, HostCopy], floa
     return lambda _number, path, _value: _SPREADS * spreads.get(path, 0.0)
 
 
+class Drift(NamedTuple):
+    """Rounding that the program enlarges: from `call` on two eager copies that began alike are `far` apart in the value at `path`."""
+
+    call: int
+    path: str
+    far: float
+
+
 class Observations(NamedTuple):
     """What one check saw: the captured calls, what is wrong with them, and the generators and numbers that eager changed.
 
-    `eager` are all eager calls, `spreads` how far two eager copies are apart in each value, by path.
+    `eager` are all eager calls, `spreads` how far two eager copies are apart in each value, by path. Of a program with a `drift`
+    both have the calls before it, and so have the replays.
     """
 
     captured: Captured
@@ -419,6 +377,7 @@ class Observations(NamedTuple):
     warm_ups: int
     moved: set[str]
     changing: dict[str, tuple[Any, Any]]
+    drift: Drift | None = None
 
     @property
     def spread(self) -> float:
@@ -436,6 +395,7 @@ def run(source: Source, report: Any) -> Observations:
 
     Raises:
         EagerError: eager raised.
+        WithoutGPUError: the calls do nothing that a graph could hold.
         load.Misuse, load.Raised: the subject cannot be built.
     """
     start = time.monotonic()
@@ -465,11 +425,20 @@ def run(source: Source, report: Any) -> Observations:
     changing = _changing(eager)
     if captured.failed:
         return Observations(captured, None, eager, spread, warm_ups, moved, changing)
-    wrong = compare(after, captured.calls, own_spread(spread))
-    noisy = max(spread.values(), default=0.0) > 0.0
-    if report.any("doubts about eager", wrong is not None and (wrong.worst < SURE or noisy)):
+    wrong, drift = compare(after, captured.calls, own_spread(spread)), None
+    far = max(spread.values(), default=0.0)
+    doubtful = far > ALIKE or (wrong is not None and (wrong.worst < SURE or far > 0.0))
+    if report.any("doubts about eager", doubtful):
         report.progress("comparing with a third eager copy")
-        spread = _control(source, eager, warm_ups, rounds, spread)
+        third = _third(source, len(eager))
+        drift = _drift(eager, third, spread, warm_ups, report)
+        calls = drift.call if drift is not None else len(eager)
+        eager, after, captured = (
+            eager[:calls],
+            eager[warm_ups:calls],
+            captured._replace(calls=captured.calls[: calls - warm_ups]),
+        )
+        spread = _wider(spread, noise(eager, third))
         wrong = compare(after, captured.calls, own_spread(spread))
     noisy = max(spread.values(), default=0.0) > 0.0
     if report.any("doubts about the capture", wrong is not None and wrong.worst < _DOUBT and noisy):
@@ -477,7 +446,7 @@ def run(source: Source, report: Any) -> Observations:
         again = capture_and_replay(source.fresh(), warm_ups, rounds, report, lambda *_: None)
         spread = _wider(spread, noise(captured.calls, again.calls))
         wrong = compare(after, captured.calls, own_spread(spread))
-    return Observations(captured, wrong, eager, spread, warm_ups, moved, changing)
+    return Observations(captured, wrong, eager, spread, warm_ups, moved, changing, drift)
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
@@ -550,13 +519,36 @@ def _first_call(subject: Subject) -> Call:
         return eager_call(subject, 0, given=(args, kwargs))
     with operations.Devices() as devices:
         call = eager_call(subject, 0, given=(args, kwargs))
-    if not devices.gpu:
-        raise load.Misuse(f"{subject.name} {_WITHOUT_GPU if reached else _WITHOUT_TENSORS}")
-    return call
+    if devices.gpu:
+        return call
+    if reached:
+        raise load.Misuse(f"{subject.name} {_ON_CPU_TENSORS}")
+    calls = [call]
+    for number in range(1, WARM_UPS + 1):
+        given = arguments(subject, number)
+        with devices:
+            calls.append(eager_call(subject, number, given=given))
+    if devices.gpu:
+        raise load.Misuse(f"{subject.name} does nothing on the GPU in its first call: name what it calls when it does")
+    changes = _changes_on_host(calls)
+    if changes:
+        raise WithoutGPUError(subject.name, changes)
+    raise load.Misuse(f"{subject.name} does nothing on the GPU: a graph of it is empty; call it between replays")
 
 
-_WITHOUT_GPU = "works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
-_WITHOUT_TENSORS = "does nothing on the GPU: a graph of it is empty, and replays leave it out; call it between replays"
+_ON_CPU_TENSORS = (
+    "works on CPU tensors only (its arguments, state and parameters): move them with .cuda(), a graph holds GPU work"
+)
+
+
+def _changes_on_host(calls: list[Call]) -> list[str]:
+    """Return the paths of results and numbers that are not those of the first call, and the generators that moved."""
+    first, paths = calls[0], list[str]()
+    for call in calls[1:]:
+        paths += [path for path, far in tensors.differences(first.left(), call.left()).items() if far > 0]
+        paths += [path for path, value in call.scalars.items() if path in first.scalars and first.scalars[path] != value]
+        paths += sorted(call.moved)
+    return list(dict.fromkeys(paths))
 
 
 def _inputs(subject: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -580,10 +572,22 @@ def _changing(calls: list[Call]) -> dict[str, tuple[Any, Any]]:
     return {path: (first[path], value) for path, value in last.items() if path in first and first[path] != value}
 
 
-def _control(source: Source, eager: list[Call], warm_ups: int, rounds: int, spread: dict[str, float]) -> dict[str, float]:
-    """Return the spread of eager over as many calls of a third copy, for differences so small that they may be rounding."""
+def _third(source: Source, count: int) -> list[Call]:
+    """Return the calls of a third eager copy, for differences so small that they may be rounding."""
     third = source.fresh()
-    return _wider(spread, noise(eager, [eager_call(third, number, full=False) for number in range(warm_ups + 1 + rounds)]))
+    return [eager_call(third, number, full=False) for number in range(count)]
+
+
+def _drift(eager: list[Call], third: list[Call], spread: dict[str, float], warm_ups: int, report: Any) -> Drift | None:
+    """Return from which call on two eager copies are apart that began alike; None if never, or too early to compare replays."""
+    far = [tensors.differences(one.left(), other.left()) for one, other in zip(eager, third, strict=True)]
+    apart = [max([*spread.values(), *each.values()], default=0.0) > ALIKE for each in far]
+    alike = apart.index(True) if True in apart else len(eager)
+    alike = len(eager) - int(report.most("the calls in which eager is apart", len(eager) - alike))
+    if alike == len(eager) or alike - warm_ups < _LEAST_REPLAYS:
+        return None
+    path = max(far[alike], key=lambda path: far[alike][path], default="")
+    return Drift(alike, path, far[alike].get(path, 0.0))
 
 
 def _wider(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:

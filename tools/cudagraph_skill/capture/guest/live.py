@@ -232,6 +232,7 @@ class Watch:
         self._passed: dict[str, int] = {}  # how often each signature was seen
         self._earlier: dict[Any, Any] = {}
         self._streams: Any = None  # of the iterators among the arguments
+        self._gradients: Any = None
         self._opaque: list[Any] = []  # objects among the arguments that are state
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
         self._count = 0
@@ -270,10 +271,11 @@ class Watch:
         return owner is self._owner and (owner is not None or _code(function) is _code(self._function))
 
     def _called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from cudagraph_skill.capture.guest import modes, state, streams, tensors
+        from cudagraph_skill.capture.guest import gradients, modes, state, streams, tensors
 
         self._count += 1
-        self._streams = self._streams or streams.Streams(tensors.copied)
+        self._gradients = self._gradients or gradients.Gradients()
+        self._streams = self._streams or streams.Streams(self._gradients.copied)
         self._function = function
         self._grouped = self._grouped or _has_group()
         if 1 < self._count <= self._skip - SKIPPED:  # a look at all that a large model holds takes time
@@ -292,7 +294,9 @@ class Watch:
                 return self._within(function, args, kwargs)
         calls = self._calls.setdefault(signature, [])
         given, kwargs_given = self._streams.recorded((given, kwargs))
-        calls.append(_Call(roots, given, kwargs_given, self._left, under))
+        self._gradients.seen(gradients.optimized(self._owner))
+        given_copy, kwargs_copy = self._gradients.copied((given, kwargs_given))
+        calls.append(_Call(roots, given_copy, kwargs_copy, self._left, under))
         if len(calls) <= RECORDED and sum(map(len, self._calls.values())) <= _MOST_RECORDED:
             start = time.monotonic()
             result = self._within(function, args[: len(args) - len(given)] + given, kwargs_given)
@@ -380,6 +384,7 @@ class Watch:
         source = load.Source(self._request)
         subject = _subject(self._function, self._owner, calls, self._opaque)
         subject.draws = self._streams.draws()
+        subject.new_gradients = len(self._gradients.renewed)
         source.reuse(subject, "the program's own objects")
         with _device(calls[-1], subject.roots):
             if self._request.get("map"):
@@ -418,7 +423,7 @@ def _code(function: Any) -> Any:
 
 
 class _Call:
-    """One real call: its arguments, copied, its modes and duration, and the numbers that other code changed since the one before."""
+    """One real call: copies of its arguments, its modes and duration, and the numbers that other code changed since the one before."""
 
     def __init__(
         self,
@@ -428,10 +433,10 @@ class _Call:
         before: dict[str, Any] | None,
         under: Modes,
     ) -> None:
-        from cudagraph_skill.capture.guest import state, tensors
+        from cudagraph_skill.capture.guest import state
 
         self.modes, self.seconds = under, 0.0
-        self.args, self.kwargs = tensors.copied(args), tensors.copied(kwargs)
+        self.args, self.kwargs = args, kwargs
         entered = state.scalars(roots) if before is not None else {}
         self.changed = {
             path: value

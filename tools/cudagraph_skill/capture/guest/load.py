@@ -48,7 +48,8 @@ class Subject:
     state begins, `input_makers` what makes the inputs: it is put back too, but what it keeps for itself is no result. `warmup` are the
     calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `earlier` is for `tensors.state_among`;
     `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call;
-    `seconds` is how long a call took in the user's program, 0 if it made none.
+    `seconds` is how long a call took in the user's program, 0 if it made none; `new_gradients` counts the parameters among its
+    arguments, or of its optimizer, to which that program gave new gradients between the calls.
     """
 
     call: Callable[..., Any]
@@ -62,6 +63,7 @@ class Subject:
     earlier: dict[Any, Any] = field(default_factory=dict)
     draws: list[list[stack.Place]] = field(default_factory=list)
     seconds: float = 0.0
+    new_gradients: int = 0
 
     @property
     def reach(self) -> list[tuple[str, Any]]:

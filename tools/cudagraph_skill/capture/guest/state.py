@@ -18,6 +18,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from cudagraph_skill.capture.guest import compiled, stack
+from cudagraph_skill.capture.guest.tensors import gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,7 +65,8 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
 
 
 def _of_tensor(tensor: torch.Tensor) -> list[tuple[str, Any]]:
-    return [(".grad", tensor.grad)] if tensor.is_leaf and tensor.grad is not None else []
+    grad = gradient(tensor)
+    return [(".grad", grad)] if grad is not None else []
 
 
 def _of_property(value: property) -> list[tuple[str, Any]]:

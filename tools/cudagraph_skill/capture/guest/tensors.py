@@ -255,10 +255,22 @@ def _clone(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone(memory_format=torch.contiguous_format) if strided and 0 in tensor.stride() else tensor.clone()
 
 
+def gradient(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the `.grad` of a leaf, else None; asked of another tensor, torch warns."""
+    return tensor.grad if tensor.is_leaf else None
+
+
+def _with_gradient(copy: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    grad = gradient(source)
+    if grad is not None:
+        copy.grad = _clone(grad.detach())
+    return copy
+
+
 def copied(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind
-    """Copy the tensors in a nested value, and the items of recorded iterators; everything else stays the same object."""
+    """Copy the tensors in a nested value with their gradients, and recorded items; everything else stays the same object."""
     if isinstance(value, torch.Tensor):
-        return _clone(value.detach()).requires_grad_(value.requires_grad)
+        return _with_gradient(_clone(value.detach()).requires_grad_(value.requires_grad), value)
     if type(value) in (streams.Recording, streams.Playback):
         return streams.again(value)
     if isinstance(value, dict):
@@ -302,10 +314,17 @@ def refill(static: Any, new: Any) -> list[str]:
                 continue
             with torch.no_grad():
                 there.detach().copy_(leaf)
+                _refill_gradient(there, leaf)
         elif isinstance(leaf, torch.Tensor) or isinstance(there, torch.Tensor):
             was, now = ("a tensor" if isinstance(item, torch.Tensor) else repr(item)[:40] for item in (there, leaf))
             stuck.append(f"argument {path}: {was} at capture, then {now}")
     return stuck
+
+
+def _refill_gradient(there: torch.Tensor, leaf: torch.Tensor) -> None:
+    old, new = gradient(there), gradient(leaf)
+    if old is not None and new is not None and old is not new:
+        old.copy_(new)
 
 
 def other_numbers(static: Any, new: Any) -> list[str]:

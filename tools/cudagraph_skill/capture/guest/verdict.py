@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, load, rounding, stack, state, tensors, why_failed, why_wrong
+from cudagraph_skill.capture.guest import checks, gradients, load, rounding, stack, state, tensors, why_failed, why_wrong
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
         return _without_causes("misuse", str(error), request)
     except load.Raised as error:
         return raised(error, request)
+    except checks.WithoutGPUError as error:
+        return _without_gpu(error, request)
     except checks.ReplayError as error:
         message = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
         return _result(
@@ -97,6 +99,16 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
     return {**result, "agreed": True, "passed_over": source.lines.passed_over()}
 
 
+def _without_gpu(error: checks.WithoutGPUError, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the result for calls that only the host makes: a capture of them succeeds, and replays do nothing."""
+    found = request.get("found") or {}
+    place = stack.Place(found.get("path", ""), found.get("line", 0), found.get("name", ""))
+    changes = ", ".join(error.changes[:4]) + ", …" * (len(error.changes) > 4)
+    lost = f"does nothing on the GPU, and no replay makes what changes from call to call ({changes})"
+    cause = Cause("wrong", "host-only", place, f"{lost}: call it between replays", first=True)
+    return _result(request, "silent_wrong", f"captures an empty graph: {error.name} {lost}", [cause], None, [])
+
+
 def _outcome(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
     """Return the result after the replays; every rank takes part in what one of them needs, for its own verdict or not."""
     if observations.captured.failed:
@@ -113,10 +125,21 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     if noisy:
         return _cannot_be_compared(source, observations, changes)
     if small is not None:
-        notes = [*_why_rounded(small, causes), *_empty(observations)]
+        notes = [*_why_rounded(small, causes), *_drifts(observations), *_empty(observations)]
         return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
-    notes = [*_without_effect(observations), *_empty(observations)]
+    notes = [*_without_effect(observations), *_drifts(observations), *_empty(observations), *gradients.notes(source)]
     return _result(source.request, "safe", _sentence(observations), [], observations, notes)
+
+
+def _drifts(observations: checks.Observations) -> list[str]:
+    """Return a note if eager itself parts after some calls, from where on replays were not compared."""
+    drift = observations.drift
+    if drift is None:
+        return []
+    return [
+        f"two eager runs from the same state and seed are equal but for rounding up to call {drift.call}, then {drift.far:.2g} apart "
+        f"in {drift.path}: the program enlarges rounding, and later replays cannot be compared with eager"
+    ]
 
 
 def _without_effect(observations: checks.Observations) -> list[str]:
@@ -187,7 +210,8 @@ def _cannot_be_compared(source: load.Source, observations: checks.Observations, 
         "captures, but freezes what changes from call to call in eager, which never repeats itself"
         if causes
         else "captures, but replays cannot be compared with eager: two eager runs from the same state and seed differ in "
-        f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them"
+        f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them, or kernels "
+        "add in another order each time"
     )
     verdict = "silent_wrong" if causes else "not_repeatable"
     result = _result(source.request, verdict, sentence, causes, observations, _empty(observations))

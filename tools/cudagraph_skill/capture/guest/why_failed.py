@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, operations, stack
+from cudagraph_skill.capture.guest import checks, leftovers, operations, stack
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _probed(source: Source, observations: Observations) -> list[Cause]:
                 subject.call(*args, **kwargs)
         torch.cuda.synchronize()
     finally:
-        checks.reset_generator()
+        leftovers.reset_generators()
     waited = [failure for failure in waits if failure.places]
     return [_of(failure, "fails at capture") for failure in (*prober.failures, *waited)]
 
