@@ -1,7 +1,8 @@
 """How often `skill check --run` is right about programs with known verdicts, and what it costs.
 
     python benchmarks/doctor.py run > out.json     on a GPU machine, with torch and the standard library only (about 5 minutes);
-                                                   `run mutants` or `run snippets/301` those whose set and name begin so
+                                                   `run mutants` or `run snippets/301` those whose set and name begin so,
+                                                   `run time` only the times, also after transformers where it is there
     python benchmarks/doctor.py keep out.json ...  back here: adds the rows to benchmarks/evidence/doctor.json
     python benchmarks/doctor.py                    the figures of that evidence; --misses names what was wrong
     python benchmarks/doctor.py --check            exit 1 if one is worse than in floors.yaml, or a program has changed
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import collections
 import hashlib
+import importlib.util
 import json
 import re
 import statistics
@@ -47,6 +49,7 @@ torch.zeros(1, device="cuda")
 print(there - start, time.perf_counter() - there)
 """
 _AT_ONCE, _DEADLINE_SECONDS, _TIMED = 12, 100, 12
+_TRANSFORMERS = ("001", "001", "004", "012", "026")  # of benchmarks/library; 012 measures rounding
 _HAZARD = re.compile(r"^def ((?:bad|good)_\w+)\(", re.MULTILINE)
 _SEVERITY = re.compile(r"^### (CG\d{3}) .*?^- \*\*Severity\*\* (\w+)", re.MULTILINE | re.DOTALL)
 _SETS = ("snippets", "mutants", "small", "hazards")
@@ -182,7 +185,7 @@ def run(only: str) -> dict[str, Any]:
         shares = [wanted[start::_AT_ONCE] for start in range(_AT_ONCE)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = [row for share in pool.map(_examined, shares) for row in share]
-        timed = _timed() if "snippets".startswith(only) else {}
+        timed = _timed() if only == "time" or "snippets".startswith(only) else {}
     command = f"python benchmarks/doctor.py run {only}".strip()
     return {**on_gpu.machine(command), "time": timed, "rows": sorted(rows, key=lambda row: str(row["id"]))}
 
@@ -217,21 +220,38 @@ def _timed() -> dict[str, Any]:
 
     `beyond_steps` is `one_more` without the steps of the check: the fork, the module's import, CUDA's start, the static check.
     """
+    after_import = _one_more(_of_transformers()) if importlib.util.find_spec("transformers") else []
     few = [program for program in snippets() if program.truth == "safe"][:_TIMED]
     parts = [list(map(float, subprocess.check_output([sys.executable, "-c", _BARE], text=True).split())) for _ in range(3)]
     firsts = []
     for _ in range(3):
         with session.Guests() as guests:
             firsts.append(_row(few[0], guests)["seconds"])
-    with session.Guests() as guests:
-        rows = [_row(program, guests) for program in few]
+    rows = _one_more(few)
     return {
         "torch_import": [round(seconds[0], 2) for seconds in parts],
         "cuda_init": [round(seconds[1], 2) for seconds in parts],
         "first_verdict": firsts,
-        "one_more": [row["seconds"] for row in rows[1:]],
-        "beyond_steps": [round(row["seconds"] - row["steps"], 2) for row in rows[1:]],
+        "one_more": [row["seconds"] for row in rows],
+        "beyond_steps": [_beyond(row) for row in rows],
+        "beyond_steps_transformers": [_beyond(row) for row in after_import],
     }
+
+
+def _one_more(chosen: list[Program]) -> list[dict[str, Any]]:
+    """Return the rows of all but the first program, one after another in the same guest."""
+    with session.Guests() as guests:
+        return [_row(program, guests) for program in chosen][1:]
+
+
+def _of_transformers() -> list[Program]:
+    """Return programs of benchmarks/library that use transformers, the first of them twice: it is the one that imports."""
+    named = [next((HERE / "library").glob(f"{number}_*.py")) for number in _TRANSFORMERS]
+    return [Program("library", path.stem, "", str(path), "", "", (), "") for path in named]
+
+
+def _beyond(row: dict[str, Any]) -> Any:
+    return round(row["seconds"] - row["steps"], 2)
 
 
 def keep(files: list[str]) -> None:
@@ -344,7 +364,7 @@ def _show(evidence: list[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
     sizes = [row["worst"] for row in caught if row["worst"]]
     if sizes:
         print(f"small: off by {min(sizes):.1g} to {max(sizes):.1g}, median {statistics.median(sizes):.1g}, where it is caught")
-    for key, values in (item for run in evidence for item in run["time"].items()):
+    for key, values in (item for run in evidence for item in run["time"].items() if item[1]):
         spread = f"{min(values):.2f} to {max(values):.2f}, {len(values)} runs"
         print(f"{key:13s} median {statistics.median(values):.2f} s ({spread})")
 

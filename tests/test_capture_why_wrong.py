@@ -348,3 +348,19 @@ def test_what_follows_from_its_inputs_is_no_divergence(tmp_path: Path) -> None:
     user = imported(tmp_path / "train.py", HEAD + "def fn(x):\n    return (x * 2).exp()\n")
     assert frozen(user.fn, [torch.ones(2)] * 3, on_gpu) == []
     assert tensors.tensors(user.fn(torch.ones(2)))
+
+
+def test_an_error_within_a_library_is_told_at_the_line_of_the_program_that_called_it(tmp_path: Path) -> None:
+    written(
+        tmp_path / "site-packages" / "steps.py", "def step(x):\n    return deeper(x)\n\n\ndef deeper(x):\n    return x / 0\n"
+    )
+    steps = imported(tmp_path / "site-packages" / "steps.py", (tmp_path / "site-packages" / "steps.py").read_text())
+    with pytest.raises(ZeroDivisionError) as raised:
+        steps.step(1)
+    within = (
+        raised.value.__traceback__.tb_next if raised.value.__traceback__ else None
+    )  # a target in a library: no line of ours
+    assert Path(stack.of_traceback(within)[-1].path) == Path(__file__)
+    library = stack.library_of_traceback(within)
+    assert library is not None
+    assert (library.line, library.function) == (6, "deeper")

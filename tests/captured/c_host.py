@@ -1,6 +1,7 @@
 """A training loop whose helpers run on the host, or read gradients that the loop makes anew for each step."""
 
 import math
+import sys
 
 import torch
 from torch import nn
@@ -35,7 +36,8 @@ def main():
     torch.manual_seed(0)
     model, meter = nn.Linear(8, 4).cuda(), AverageMeter()
     ema = EMA(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    kind = torch.optim.Adam if "--adam" in sys.argv else torch.optim.SGD
+    optimizer = kind(model.parameters(), lr=0.1)
     for step in range(24):
         announce("linear")
         optimizer.param_groups[0]["lr"] = get_lr(step)

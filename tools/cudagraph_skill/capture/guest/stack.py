@@ -101,13 +101,19 @@ def _of_trace(trace: TracebackType | None) -> list[Place]:
 
 
 def of_traceback(trace: TracebackType | None) -> list[Place]:
-    """Return the user's frames of a traceback, outermost first; those of installed packages if there are no others."""
-    return _best(_of_trace(trace))
+    """Return the user's frames of a traceback, outermost first.
+
+    Without one they are those that led to this call, as of a program that calls a target in a library, else those of packages.
+    """
+    places = _of_trace(trace)
+    led_here = [place for place in _frames(sys._getframe(1)) if rank(place.path) == 2]
+    return _best([*([] if any(rank(place.path) == 2 for place in places) else led_here), *places])
 
 
 def library_of_traceback(trace: TracebackType | None) -> Place | None:
-    """Return the deepest library line below the user's frames of a traceback; None if it ends in the user's code."""
-    return _deepest(_of_trace(trace))
+    """Return the deepest library line of a traceback; None if it ends in the user's code."""
+    places = _of_trace(trace)
+    return _deepest(places) if any(rank(place.path) == 2 for place in places) else _inside(places)
 
 
 def library(without: re.Pattern[str] | None = None) -> Place | None:
@@ -124,8 +130,12 @@ def _deepest(places: list[Place]) -> Place | None:
     own = max((number for number, place in enumerate(places) if rank(place.path) == 2), default=None)
     if own is None:
         return None
-    below = places[own + 1 :]
-    inside = [place for place in below if rank(place.path) == 1] or [place for place in below if _in_torch(place.path)]
+    return _inside(places[own + 1 :])
+
+
+def _inside(places: list[Place]) -> Place | None:
+    """Return the innermost place of an installed package, else of torch, without what only passes on."""
+    inside = [place for place in places if rank(place.path) == 1] or [place for place in places if _in_torch(place.path)]
     return inside[-1] if inside else None
 
 
