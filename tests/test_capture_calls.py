@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import checks, tensors, verdict
+from cudagraph_skill.capture.guest import checks, executed, host_only, stack, tensors, verdict
 from cudagraph_skill.capture.guest.agreement import Alone
+from user_files import imported, line_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Silent(Alone):
@@ -35,16 +41,54 @@ def call(result: object = None, moved: set[str] | None = None, **scalars: object
     ],
 )
 def test_what_changes_on_the_host_is_named_once(calls: list[checks.Call], changes: list[str]) -> None:
-    assert checks._changes_on_host(calls) == changes
+    assert host_only.changed([host_only.Left(each.left(), each.scalars, each.moved) for each in calls]) == changes
 
 
-def test_a_call_that_only_the_host_makes_is_silently_wrong_at_its_definition() -> None:
-    error = checks.WithoutGPUError("Meter.update", [f"self.{name}" for name in "abcde"])
-    result = verdict._without_gpu(error, {"found": {"path": "train.py", "line": 7, "name": "Meter.update"}})
+def test_a_call_that_only_the_host_makes_is_silently_wrong_at_its_line() -> None:
+    error = host_only.WithoutGPUError(
+        "Meter.update", [f"self.{name}" for name in "abcde"], stack.Place("train.py", 7, "update")
+    )
+    result = verdict._without_gpu(error, {})
     assert result["verdict"] == "silent_wrong"
     assert "(self.a, self.b, self.c, self.d, …)" in result["said"]
     [cause] = result["causes"]
     assert (cause["path"], cause["line"], cause["category"]) == ("train.py", 7, "host-only")
+
+
+METER = """
+class Meter:
+    def __init__(self):
+        self.sum = self.count = 0
+
+    def update(self, value):
+        if value == self.count:
+            pass
+        self.sum += value
+        self.count += 1
+        return self.sum / self.count
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (["self.count"], "count += 1"),
+        (["self.sum", "self.count"], "sum +="),
+        (["result"], "return"),
+        (["python-random"], "return"),
+    ],
+)
+def test_the_line_is_the_one_that_assigns_what_changes_else_the_last(tmp_path: Path, changes: list[str], text: str) -> None:
+    meter = imported(tmp_path / "meter.py", METER).Meter()
+    with executed.Lines().followed() as trail:
+        meter.update(2.0)
+    line = host_only.deciding_line(trail, changes)
+    assert line is not None
+    assert line.line == line_of(tmp_path / "meter.py", text)
+
+
+def test_a_call_without_lines_of_the_user_has_no_line() -> None:
+    assert host_only.deciding_line([], ["result"]) is None
 
 
 def drift(far: list[float], spread: float = 0.0, warm_ups: int = 3) -> tuple[int, float] | None:

@@ -123,3 +123,20 @@ def test_lines_that_ask_whether_a_stream_captures_get_the_answer_and_are_listed(
         "test_lines_that_ask_whether_a_stream_captures_get_the_answer_and_are_listed"
     ]
     assert torch.cuda.is_current_stream_capturing is operations._captures
+
+
+@pytest.mark.parametrize(
+    ("far", "moves", "follows", "is_chaos"),
+    [
+        (0.3, 0.5, None, True),
+        (0.3, 0.5, 0.0, False),
+        (0.3, 0.5, math.inf, True),
+        (0.02, 0.03, None, False),
+        (0.3, None, None, False),
+    ],
+)
+def test_a_large_difference_says_nothing_however_far_eager_moves(
+    far: float, moves: float | None, follows: float | None, is_chaos: bool
+) -> None:
+    wrong = checks.Wrong([3], far, "result", 1e-5)
+    assert rounding.Rounding(wrong, moves, (), follows).is_chaos == is_chaos

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
+import threading
 import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import leftovers, load, nodes, operations, stack, state, tensors
+from cudagraph_skill.capture.guest import executed, host_only, leftovers, load, nodes, operations, stack, state, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,14 +98,6 @@ class ReplayError(Exception):
     def __init__(self, error: BaseException, number: int) -> None:
         super().__init__(str(error))
         self.error, self.number = error, number
-
-
-class WithoutGPUError(Exception):
-    """The calls do nothing on the GPU, and leave something else each time: `changes` are the paths of that."""
-
-    def __init__(self, name: str, changes: list[str]) -> None:
-        super().__init__(name)
-        self.name, self.changes = name, changes
 
 
 # Calls ----------------------------------------------------------------------------------------------------------------
@@ -194,10 +187,18 @@ class Attempt(NamedTuple):
 
 
 def _error_mode() -> str:
-    """Return the mode of a capture: the strict one, but where a watchdog of NCCL may ask for events meanwhile."""
+    """Return the mode of a capture: the strict one, but where another thread of the program may use the GPU meanwhile.
+
+    That is a watchdog of NCCL, which asks for events, or a thread that pins memory; one that failed would end the program.
+    """
     distributed = torch.distributed
     several = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
-    return "thread_local" if several else "global"
+    return "thread_local" if several or pins_memory() else "global"
+
+
+def pins_memory() -> bool:
+    """Return whether a DataLoader pins memory in a thread of this process."""
+    return any("_pin_memory_loop" in thread.name for thread in threading.enumerate())
 
 
 def capture(subject: Subject, number: int, within: Callable[[], Any] = contextlib.nullcontext) -> Attempt:
@@ -395,7 +396,7 @@ def run(source: Source, report: Any) -> Observations:
 
     Raises:
         EagerError: eager raised.
-        WithoutGPUError: the calls do nothing that a graph could hold.
+        host_only.WithoutGPUError: the calls do nothing that a graph could hold.
         load.Misuse, load.Raised: the subject cannot be built.
     """
     start = time.monotonic()
@@ -510,7 +511,7 @@ def _eager(
 
 
 def _first_call(subject: Subject) -> Call:
-    args, kwargs = _inputs(subject)
+    args, kwargs = _inputs(subject, 0)
     why = load.unfit(subject, args, kwargs)
     if why:
         raise load.Misuse(why)
@@ -525,14 +526,14 @@ def _first_call(subject: Subject) -> Call:
         raise load.Misuse(f"{subject.name} {_ON_CPU_TENSORS}")
     calls = [call]
     for number in range(1, WARM_UPS + 1):
-        given = arguments(subject, number)
-        with devices:
+        given = _inputs(subject, number)
+        with devices, executed.Lines().followed() as trail:
             calls.append(eager_call(subject, number, given=given))
     if devices.gpu:
         raise load.Misuse(f"{subject.name} does nothing on the GPU in its first call: name what it calls when it does")
-    changes = _changes_on_host(calls)
+    changes = host_only.changed([host_only.Left(call.left(), call.scalars, call.moved) for call in calls])
     if changes:
-        raise WithoutGPUError(subject.name, changes)
+        raise host_only.WithoutGPUError(subject.name, changes, host_only.deciding_line(trail, changes))
     raise load.Misuse(f"{subject.name} does nothing on the GPU: a graph of it is empty; call it between replays")
 
 
@@ -541,19 +542,9 @@ _ON_CPU_TENSORS = (
 )
 
 
-def _changes_on_host(calls: list[Call]) -> list[str]:
-    """Return the paths of results and numbers that are not those of the first call, and the generators that moved."""
-    first, paths = calls[0], list[str]()
-    for call in calls[1:]:
-        paths += [path for path, far in tensors.differences(first.left(), call.left()).items() if far > 0]
-        paths += [path for path, value in call.scalars.items() if path in first.scalars and first.scalars[path] != value]
-        paths += sorted(call.moved)
-    return list(dict.fromkeys(paths))
-
-
-def _inputs(subject: Subject) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _inputs(subject: Subject, number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
     try:
-        return arguments(subject, 0)
+        return arguments(subject, number)
     except load.Misuse:
         raise
     except BaseException as error:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _COPIES = 2  # that are moved, each another way
 _ALLOWED = 5  # times eager's own move before a replay counts as wrong,
 _ALLOWED_BY_DTYPE = 10  # and times as far where the dtype's tolerance has room for more
+_CHAOS = 0.1  # relative to the root mean square: results that rounding moves as far cannot be compared
 _UNITS = 10  # in the last place, relative to the root mean square: no further, a difference is rounding without a measurement
 
 
@@ -108,6 +109,16 @@ class Rounding(NamedTuple):
     moves: float | None = None
     asks: Sequence[Failure] = ()
     follows: float | None = None
+
+    @property
+    def follows_captured_path(self) -> bool:
+        """Return whether eager on the path that a line takes under capture is closer to the replays."""
+        return self.follows is not None and self.follows < self.wrong.worst
+
+    @property
+    def is_chaos(self) -> bool:
+        """Return whether it is so large that it says nothing, although eager moves as far by rounding."""
+        return self.wrong.worst > _CHAOS and self.moves is not None and not self.follows_captured_path
 
 
 def judged(source: Source, observations: Observations, report: Any) -> Rounding | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import re
 import sys
-import threading
 import time
 import traceback
 from contextlib import suppress
@@ -14,13 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, gradients, load, rounding, stack, state, tensors, why_failed, why_wrong
+from cudagraph_skill.capture.guest import (
+    checks,
+    gradients,
+    host_only,
+    later_steps,
+    load,
+    rounding,
+    stack,
+    tensors,
+    why_failed,
+    why_wrong,
+)
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from cudagraph_skill.capture.guest.nodes import Nodes
 
 _OWN_FRAMES = 4  # of the check, that are named where it fails itself
 _PATIENT = 10.0  # seconds of a first recording, up to which a second one of more calls is made
@@ -77,7 +85,7 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
         return _without_causes("misuse", str(error), request)
     except load.Raised as error:
         return raised(error, request)
-    except checks.WithoutGPUError as error:
+    except host_only.WithoutGPUError as error:
         return _without_gpu(error, request)
     except checks.ReplayError as error:
         message = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
@@ -99,13 +107,11 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR091
     return {**result, "agreed": True, "passed_over": source.lines.passed_over()}
 
 
-def _without_gpu(error: checks.WithoutGPUError, request: dict[str, Any]) -> dict[str, Any]:
+def _without_gpu(error: host_only.WithoutGPUError, request: dict[str, Any]) -> dict[str, Any]:
     """Return the result for calls that only the host makes: a capture of them succeeds, and replays do nothing."""
-    found = request.get("found") or {}
-    place = stack.Place(found.get("path", ""), found.get("line", 0), found.get("name", ""))
     changes = ", ".join(error.changes[:4]) + ", …" * (len(error.changes) > 4)
     lost = f"does nothing on the GPU, and no replay makes what changes from call to call ({changes})"
-    cause = Cause("wrong", "host-only", place, f"{lost}: call it between replays", first=True)
+    cause = Cause("wrong", "host-only", error.line, f"{lost}: call it between replays", first=True)
     return _result(request, "silent_wrong", f"captures an empty graph: {error.name} {lost}", [cause], None, [])
 
 
@@ -113,17 +119,17 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     """Return the result after the replays; every rank takes part in what one of them needs, for its own verdict or not."""
     if observations.captured.failed:
         return _failed(source, observations, report)
-    _later_steps(source, observations, report)
+    later_steps.run(source, observations, report)
     differs = bool(observations.wrong or observations.captured.stuck)
     causes, small = _judged(source, observations, report) if report.any("whether replays differ", differs) else ([], None)
     wrong = differs and small is None
-    noisy = observations.spread > checks.SURE and not wrong
+    noisy = not wrong and (observations.spread > checks.SURE or (small is not None and small.is_chaos))
     changes = _unrepeatable(source, observations, report) if report.any("whether eager does not repeat itself", noisy) else []
     if wrong:
         notes = [*_unexplained(observations, causes), *_empty(observations)]
         return _result(source.request, "silent_wrong", _sentence(observations), causes, observations, notes)
     if noisy:
-        return _cannot_be_compared(source, observations, changes)
+        return _cannot_be_compared(source, observations, changes, small)
     if small is not None:
         notes = [*_why_rounded(small, causes), *_drifts(observations), *_empty(observations)]
         return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
@@ -192,7 +198,7 @@ def _why_rounded(small: rounding.Rounding, causes: list[Cause]) -> list[str]:
         f"{place.path}:{place.line} in {place.function}" for place in (line.library or line.places[-1] for line in small.asks)
     ]
     notes = []
-    if asked and small.follows is not None and small.follows < small.wrong.worst:
+    if asked and small.follows_captured_path:
         notes.append(
             f"takes another path while a stream captures, asked at {', '.join(asked[:3])}: an eager run on that path is within "
             f"{small.follows:.2g} of the replays"
@@ -205,18 +211,29 @@ def _why_rounded(small: rounding.Rounding, causes: list[Cause]) -> list[str]:
     return notes
 
 
-def _cannot_be_compared(source: load.Source, observations: checks.Observations, causes: list[Cause]) -> dict[str, Any]:
-    sentence = (
-        "captures, but freezes what changes from call to call in eager, which never repeats itself"
-        if causes
-        else "captures, but replays cannot be compared with eager: two eager runs from the same state and seed differ in "
-        f"{observations.unsteady} by {observations.spread:.2g}; an iterator, a file or a clock may advance between them, or kernels "
-        "add in another order each time"
-    )
+def _cannot_be_compared(
+    source: load.Source, observations: checks.Observations, causes: list[Cause], small: rounding.Rounding | None
+) -> dict[str, Any]:
+    sentence = "captures, but freezes what changes from call to call in eager, which never repeats itself"
+    if not causes:
+        sentence = f"captures, but replays cannot be compared with eager: {_why_not(observations, small)}"
     verdict = "silent_wrong" if causes else "not_repeatable"
     result = _result(source.request, verdict, sentence, causes, observations, _empty(observations))
     result["rounds"]["agreement"] = "not repeatable"
     return result
+
+
+def _why_not(observations: checks.Observations, small: rounding.Rounding | None) -> str:
+    """Return why a comparison of replays with eager says nothing."""
+    if small is not None:
+        return (
+            f"{small.wrong.path} differs by {small.wrong.worst:.2g}, and eager itself moves by {small.moves or 0.0:.2g} when its "
+            "numbers move by one unit in the last place"
+        )
+    return (
+        f"two eager runs from the same state and seed differ in {observations.unsteady} by {observations.spread:.2g}; an iterator, "
+        "a file or a clock may advance between them, or kernels add in another order each time"
+    )
 
 
 def _empty(observations: checks.Observations) -> list[str]:
@@ -338,109 +355,6 @@ def _unrepeatable(source: load.Source, observations: checks.Observations, report
         "diverge", "differs" if lines else "ok", "numbers and operations of several eager calls", time.monotonic() - start
     )
     return lines
-
-
-# The steps after the replays ------------------------------------------------------------------------------------------
-
-
-def _later_steps(source: load.Source, observations: checks.Observations, report: Any) -> None:
-    """Report the checks after the replays, one line each: numbers, modes, random numbers, a second capture."""
-    captured = observations.captured
-    nodes = _nodes_shown(captured.nodes)
-    unread = "cuda.bindings is not there, or this torch keeps no graph to read"
-    report.step("nodes", "ok" if nodes else "skipped", nodes or unread)
-    wrong = observations.wrong.calls if observations.wrong else []
-    report.step("same inputs", "differs" if 0 in wrong else "ok", "replay on the inputs of the capture")
-    later = [call for call in wrong if call]
-    replays = f"{len(captured.calls) - 1} replays, freed memory overwritten before each"
-    report.step("new inputs", "differs" if later else "ok", replays + f"; not eager's to the bit: {later}" * bool(later))
-    _again(source, observations, report)
-    report.step("numbers", "differs" if captured.stuck or captured.numbers else "ok", _numbers_shown(source, observations))
-    _modes(source, report)
-    _random(observations, report)
-
-
-def _nodes_shown(nodes: Nodes | None) -> str:
-    if nodes is None:
-        return ""
-    host = f", {nodes.host_copies} of them out of host memory" if nodes.host_copies else ""
-    listed = [f"{count} {kind}" + host * (kind == "memcpy") for kind, count in sorted(nodes.kinds.items())]
-    return ", ".join(listed) or "none: the graph is empty"
-
-
-def _numbers_shown(source: load.Source, observations: checks.Observations) -> str:
-    """Describe which arguments are Python numbers, and whether another number changes eager's result."""
-    if observations.captured.stuck or observations.captured.numbers:
-        return (*observations.captured.stuck, *observations.captured.numbers)[0]
-    numbers = {
-        path: number
-        for path, number in tensors.numbers(observations.captured.static).items()
-        if isinstance(number, (int, float))
-    }
-    if not numbers:
-        return "no argument is a Python number"
-    deciding = [path for path in numbers if _changes_result(source, path)]
-    if deciding:
-        return f"argument {', '.join(deciding)} is a Python number that changes the result: the graph keeps that of the capture"
-    return f"argument {', '.join(numbers)} is a Python number; another one made no difference"
-
-
-def _changes_result(source: load.Source, path: str) -> bool:
-    """Return whether an eager call with another number at this path of its arguments has another outcome."""
-    if not source.builds_anew:
-        return False  # a third call on the user's own objects is not worth the answer
-    left = []
-    for change in (False, True):
-        subject = source.fresh()
-        args = checks.arguments(subject, 0)
-        with suppress(Exception):
-            left.append(
-                checks.eager_call(subject, 0, full=False, given=tensors.other_number(args, path) if change else args).left()
-            )
-    return len(left) == 2 and any(far > 0 for far in tensors.differences(*left).values())
-
-
-def _modes(source: load.Source, report: Any) -> None:
-    roots = source.last_roots
-    modules = [layer for _, layer in state.walk(roots) if isinstance(layer, torch.nn.Module)] if roots else []
-    kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
-    affected = [layer for layer in modules if isinstance(layer, kinds)]
-    if not affected:
-        report.step("modes", "ok", "no layer that train() and eval() change")
-        return
-    mode = "train" if affected[0].training else "eval"
-    report.step(
-        "modes",
-        "ok",
-        f"captured in {mode} mode with {len(affected)} layers that it changes: the other mode needs a graph of its own",
-    )
-
-
-def _random(observations: checks.Observations, report: Any) -> None:
-    """Report whether two replays in a row on the same inputs draw different numbers."""
-    moves = observations.captured.moves_on
-    if moves is None:
-        report.step("random", "skipped", "the call draws no random numbers on the GPU")
-        return
-    moves = moves or "cuda-random" not in observations.moved  # another rank's call drew
-    report.step("random", "ok" if moves else "differs", "the generator of the GPU moves on with each replay")
-
-
-def _again(source: load.Source, observations: checks.Observations, report: Any) -> None:
-    """Capture the same callable a second time and report the outcome."""
-    start, subject = time.monotonic(), source.last
-    if subject is None:
-        return
-    try:
-        attempt = checks.capture(subject, observations.warm_ups)
-        outcome, message = (
-            ("ok", "captures again")
-            if attempt.error is None
-            else ("failed", why_failed.shown(why_failed.innermost(attempt.error)))
-        )
-    except BaseException as error:  # noqa: BLE001 - of the user's code
-        outcome, message = "failed", why_failed.shown(error)
-    report.step("second capture", outcome, message, time.monotonic() - start)
 
 
 # Results --------------------------------------------------------------------------------------------------------------
@@ -575,12 +489,12 @@ def _other_processes() -> list[str]:
 
 
 def pinning_threads() -> list[str]:
-    """Return a note if a DataLoader pins memory in a thread of this process: our capture may have missed it, another may not."""
-    if not any("_pin_memory_loop" in thread.name for thread in threading.enumerate()):
+    """Return a note if a DataLoader pins memory in a thread of this process: our capture bears that, another may not."""
+    if not checks.pins_memory():
         return []
     return [
         "a DataLoader's thread pins memory while the program runs: a capture in the default mode fails if that happens meanwhile, "
-        'so capture before iter(loader), or with capture_error_mode="thread_local" (capture-pin-memory-thread)'
+        'so capture before iter(loader), or as here with capture_error_mode="thread_local" (capture-pin-memory-thread)'
     ]
 
 
