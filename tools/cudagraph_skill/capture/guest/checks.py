@@ -31,7 +31,7 @@ _REPLAYS, _MANY_REPLAYS, _FEW_REPLAYS = 6, 14, 4  # on new inputs; where Python 
 _LONG = 0.3  # seconds of a call
 _VERY_LONG = 1.0  # seconds of a call in the program from which on it is captured first: most fail there, and soon
 _SPREADS = 20  # times eager's own spread before a replay counts as different
-ALIKE = 1e-3  # a relative difference up to which two eager copies count as equal but for rounding
+_ALIKE = 1e-3  # a relative difference up to which two eager copies count as equal but for rounding
 SURE = 1e-2  # a relative difference that needs no third eager copy as a control
 _LEAST_REPLAYS = 3  # that can be compared with eager for a verdict
 _DOUBT = 0.3  # a relative difference that needs no second captured copy as a control
@@ -427,9 +427,8 @@ def run(source: Source, report: Any) -> Observations:
     if captured.failed:
         return Observations(captured, None, eager, spread, warm_ups, moved, changing)
     wrong, drift = compare(after, captured.calls, own_spread(spread)), None
-    far = max(spread.values(), default=0.0)
-    doubtful = far > ALIKE or (wrong is not None and (wrong.worst < SURE or far > 0.0))
-    if report.any("doubts about eager", doubtful):
+    noisy = max(spread.values(), default=0.0) > 0.0
+    if report.any("doubts about eager", wrong is not None and (wrong.worst < SURE or noisy)):
         report.progress("comparing with a third eager copy")
         third = _third(source, len(eager))
         drift = _drift(eager, third, spread, warm_ups, report)
@@ -572,7 +571,7 @@ def _third(source: Source, count: int) -> list[Call]:
 def _drift(eager: list[Call], third: list[Call], spread: dict[str, float], warm_ups: int, report: Any) -> Drift | None:
     """Return from which call on two eager copies are apart that began alike; None if never, or too early to compare replays."""
     far = [tensors.differences(one.left(), other.left()) for one, other in zip(eager, third, strict=True)]
-    apart = [max([*spread.values(), *each.values()], default=0.0) > ALIKE for each in far]
+    apart = [max([*spread.values(), *each.values()], default=0.0) > _ALIKE for each in far]
     alike = apart.index(True) if True in apart else len(eager)
     alike = len(eager) - int(report.most("the calls in which eager is apart", len(eager) - alike))
     if alike == len(eager) or alike - warm_ups < _LEAST_REPLAYS:
