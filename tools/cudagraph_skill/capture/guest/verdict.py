@@ -187,7 +187,7 @@ def _rounded(observations: checks.Observations, small: rounding.Rounding) -> str
         else ""
     )
     return (
-        f"captures, and {len(observations.captured.calls)} replays equal eager within rounding: "
+        f"captures, and {len(observations.captured.calls)} replays equal eager within rounding{_until(observations)}: "
         f"{small.wrong.path} differs by {small.wrong.worst:.2g}{moves}"
     )
 
@@ -250,7 +250,12 @@ def _sentence(observations: checks.Observations) -> str:
         return f"captures, but from {when} of {replays} on it is not what eager computes: {observations.wrong.path} is off by {observations.wrong.worst:.2g}"
     if observations.captured.stuck:
         return f"captures, but a replay cannot follow its inputs: {observations.captured.stuck[0]}"
-    return f"captures, and {replays} replays, {replays - 1} of them on new inputs, equal eager"
+    return f"captures, and {replays} replays, {replays - 1} of them on new inputs, equal eager{_until(observations)}"
+
+
+def _until(observations: checks.Observations) -> str:
+    """Continue a sentence about eager with the call from which on it parts from itself."""
+    return f", which never repeats itself from call {observations.drift.call + 1} on" if observations.drift is not None else ""
 
 
 def _failed(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
