@@ -330,7 +330,20 @@ def test_what_a_user_typed_cannot_steer_the_terminal(capsys: pytest.CaptureFixtu
 
 def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
     assert _skill("--version", capsys=capsys)[1] == f"skill {__version__}\n"
-    commands = ("search", "read", "errors", "explain", "check", "map", "config", "recommend", "scaffold", "serve", "completion")
+    commands = (
+        "search",
+        "read",
+        "errors",
+        "explain",
+        "check",
+        "map",
+        "decide",
+        "config",
+        "recommend",
+        "scaffold",
+        "serve",
+        "completion",
+    )
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):
         code, out, _ = _skill(*arguments, capsys=capsys)
         assert code == 0

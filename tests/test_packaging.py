@@ -139,6 +139,7 @@ ALLOWED: dict[str, set[str]] = {
     "check": NOUNS,
     "diagnosis": NOUNS | {"corpus", "check"},
     "capture": NOUNS | {"check"},
+    "decide": NOUNS | {"capture"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
 }

@@ -38,6 +38,16 @@ def operand(file: str) -> str:
     return quoted(f"./{file}" if file.startswith("-") else file)
 
 
+def duration(seconds: float) -> str:
+    """Return a time with its unit, to three digits."""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    milliseconds = seconds * 1e3
+    if milliseconds < 1:
+        return f"{milliseconds * 1e3:.0f} us"
+    return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
+
+
 def as_json(data: dict[str, Any]) -> str:
     """Return `data` as one line of JSON."""
     return json.dumps(data, ensure_ascii=False)

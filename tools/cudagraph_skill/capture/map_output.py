@@ -14,6 +14,7 @@ from cudagraph_skill.capture.output import text as capture_text
 from cudagraph_skill.capture.way_out import way_out
 from cudagraph_skill.check import output
 from cudagraph_skill.check.output import one_line
+from cudagraph_skill.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +103,8 @@ def next_step(result: CaptureResult, steps: Steps) -> str:
 def _head(result: CaptureResult, given: RegionMap) -> str:
     machine = ", ".join(filter(None, [result.machine.get("gpu", ""), f"torch {result.machine.get('torch', '')}"]))
     return one_line(
-        f"map of {result.target.name}: {_time(given.wall)} a call; it returns after {_time(given.cpu)}, and the GPU is busy "
-        f"for {_time(given.busy)} ({_percent(given.busy, given.wall)}) with {given.launches:.0f} launches ({machine})"
+        f"map of {result.target.name}: {duration(given.wall)} a call; it returns after {duration(given.cpu)}, and the GPU is "
+        f"busy for {duration(given.busy)} ({_percent(given.busy, given.wall)}) with {given.launches:.0f} launches ({machine})"
     )
 
 
@@ -182,7 +183,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _predicted(given: RegionMap, seconds: float, how: str) -> str:
-    return one_line(f"predicted: {_time(seconds)} a call ({given.wall / seconds:.1f}x) {how}")
+    return one_line(f"predicted: {duration(seconds)} a call ({given.wall / seconds:.1f}x) {how}")
 
 
 def _is_busy(given: RegionMap) -> bool:
@@ -221,12 +222,3 @@ def _not_tried(given: RegionMap) -> list[str]:
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:.2f} s"
-    milliseconds = seconds * 1e3
-    if milliseconds < 1:
-        return f"{milliseconds * 1e3:.0f} us"
-    return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.check.findings import Finding
 
-_NODE, _LAUNCH, _NODE_ON_CPU = 0.35e-6, 10e-6, 0.33e-6  # seconds
+NODE, LAUNCH, _NODE_ON_CPU = 0.35e-6, 10e-6, 0.33e-6  # seconds
 _BAD = ("capture_error", "silent_wrong", "not_repeatable", "error_in_eager")
 _UNKNOWN = ("", "lacking", "misuse")
 _MANY, _SMALL, _SMALL_INSIDE = 60, 0.01, 0.05  # regions, of which smaller shares are left out; of those inside a graph
@@ -115,7 +115,7 @@ class RegionMap:
 
     def as_graph(self) -> float:
         """Predict the seconds of a call that is one graph."""
-        return min(self.wall, self.busy + _NODE * self.launches + _LAUNCH)
+        return min(self.wall, self.busy + NODE * self.launches + LAUNCH)
 
     def with_graphs(self, graphs: Sequence[Region]) -> float:
         """Predict the seconds of a call of which some regions are graphs.
@@ -131,8 +131,8 @@ class RegionMap:
         saved = 0.0
         for region in graphs:
             share = region.launches / forward if forward and region.kind == "module" else 0.0
-            saved += region.cpu + share * backward - _LAUNCH * region.calls - _NODE_ON_CPU * region.launches
-        return min(self.wall, max(self.busy + _NODE * self.launches, self.wall - max(saved, 0.0)))
+            saved += region.cpu + share * backward - LAUNCH * region.calls - _NODE_ON_CPU * region.launches
+        return min(self.wall, max(self.busy + NODE * self.launches, self.wall - max(saved, 0.0)))
 
 
 def of_result(given: Mapping[str, Any], findings: Mapping[int, Finding | None]) -> RegionMap:

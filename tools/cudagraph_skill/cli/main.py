@@ -11,7 +11,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cudagraph_skill import __version__
-from cudagraph_skill.cli import check, completion, config, errors, explain, next_step, read, recommend, scaffold, search, serve
+from cudagraph_skill.cli import (
+    check,
+    completion,
+    config,
+    decide,
+    errors,
+    explain,
+    next_step,
+    read,
+    recommend,
+    scaffold,
+    search,
+    serve,
+)
 from cudagraph_skill.cli import map as map_
 from cudagraph_skill.cli.arguments import EXIT_CODES, Parser
 from cudagraph_skill.cli.terminal import leave_quietly, say
@@ -20,7 +33,7 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (search, read, errors, explain, check, map_, config, recommend, scaffold, serve, completion)
+COMMANDS = (search, read, errors, explain, check, map_, decide, config, recommend, scaffold, serve, completion)
 
 
 def parser() -> argparse.ArgumentParser:

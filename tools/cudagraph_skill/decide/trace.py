@@ -1,0 +1,65 @@
+"""Read a trace by what it holds: a Chrome trace, packed or not, or an SQLite export."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.decide import chrome, nsys
+from cudagraph_skill.errors import SkillError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cudagraph_skill.decide.timeline import Timeline
+
+LARGEST = 1 << 30  # bytes of a trace, unpacked
+_GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
+
+
+def read(path: Path) -> Timeline:
+    """Read a trace by what it holds, whatever its name.
+
+    Raises:
+        SkillError: it cannot be read, is no trace, or has nothing of a GPU.
+    """
+    if path.is_dir():
+        raise SkillError(f"skill decide: {path} is a folder: name one trace in it")
+    try:
+        with path.open("rb") as file:
+            first = file.read(len(_SQLITE))
+        if first == _SQLITE:
+            return _with_work(nsys.timeline(path), path)
+        text = _unpacked(path) if first[:2] == _GZIP else _plain(path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise SkillError(f"skill decide: {path} cannot be read: {error}") from None
+    return _with_work(chrome.timeline(text, path), path)
+
+
+def _unpacked(path: Path) -> bytes:
+    with gzip.open(path) as file:
+        return _bounded(file.read(LARGEST + 1), path)
+
+
+def _plain(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _bounded(file.read(LARGEST + 1), path)
+
+
+def _bounded(text: bytes, path: Path) -> bytes:
+    if len(text) > LARGEST:
+        raise SkillError(
+            f"skill decide: {path} has more than {LARGEST >> 20} MiB unpacked: profile fewer steps, such as "
+            "schedule(wait=5, warmup=3, active=5)"
+        )
+    return text
+
+
+def _with_work(timeline: Timeline, path: Path) -> Timeline:
+    if not timeline.work:
+        raise SkillError(
+            f"skill decide: {path} has no kernel of an NVIDIA GPU: profile with activities=[ProfilerActivity.CPU, "
+            "ProfilerActivity.CUDA], or nsys profile --trace=cuda,nvtx"
+        )
+    return timeline
