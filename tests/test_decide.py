@@ -140,6 +140,29 @@ def test_a_gap_after_the_cpu_waited_for_the_gpu_is_told_with_what_waited(tmp_pat
     assert step.refused == {Refused("cudaStreamSynchronize", "aten::_local_scalar_dense"): 1}
 
 
+@pytest.mark.parametrize(
+    ("call", "is_refused"),
+    [
+        ("cudaDeviceSynchronize", True),
+        ("cudaEventSynchronize_v3020", True),
+        ("cudaMemcpy_v3020", True),
+        ("cudaMemcpy2D_v3020_ptsz", True),
+        ("cuMemcpyDtoH_v2", True),
+        ("cudaMalloc", True),
+        ("cudaHostAlloc_v3020", True),
+        ("cudaMemcpyAsync", False),
+        ("cudaMallocAsync_v11020", False),
+        ("cudaEventQuery", False),
+        ("cudaLaunchKernel", False),
+    ],
+)
+def test_calls_that_wait_or_allocate_are_what_a_capture_refuses(tmp_path: Path, call: str, is_refused: bool) -> None:
+    trace = launch_bound(1)
+    trace.add("cuda_runtime", call, 500, 20)
+    step = decided(trace.write(tmp_path / "trace.json")).measured.typical
+    assert list(step.refused) == [Refused(call, "aten::add")] * is_refused
+
+
 def test_what_the_cpu_does_besides_stays(tmp_path: Path) -> None:
     trace = Trace()
     for number in range(3):

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 PROFILER_STEP = "ProfilerStep#"
 WHOLE = "the whole trace"
-_WAITS = re.compile(r"^(cuda|cu)(Stream|Device|Event|Ctx)Synchronize|^cudaMemcpy(_v\d+|2D|3D|ToSymbol|FromSymbol)?(_ptsz)?$")
+_WAITS = re.compile(
+    r"^(cuda|cu)(Stream|Device|Event|Ctx)Synchronize|^cudaMemcpy(2D|3D|ToSymbol|FromSymbol)?(_v\d+|_ptsz)*$|^cuMemcpy(Dto[HD]|HtoD)(_v\d+)?$"
+)
 _ALLOCATES = re.compile(r"^(cuda|cu)(Malloc|MallocHost|HostAlloc|Free|FreeHost|MemAlloc|MemFree|MemCreate|MemMap)(_v\d+)?$")
 _COLLECTIVE = re.compile(r"^nccl")
 _FOLLOWS = 0.05  # of a step: steps that begin as soon after the end of the one before follow on each other
