@@ -205,9 +205,9 @@ def test_a_range_of_the_user_s_is_a_step(tmp_path: Path) -> None:
 def test_a_trace_without_ranges_is_one_step_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = launch_bound()
     trace.events = [event for event in trace.events if event["cat"] != "user_annotation"]
-    assert cli.main(["decide", "--trace", str(trace.write(tmp_path / "trace.json"))]) == 0
+    assert cli.main(["decide", "--trace", str(trace.write(tmp_path / "trace.json"))]) == 1
     out = capsys.readouterr().out
-    assert "if the trace is one step, and it becomes one graph" in out
+    assert "no step is marked in the trace: taken as one, start-up included, a graph of it is" in out
     assert "name a range with --step" in out
 
 

@@ -26,8 +26,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "reads a trace that was made on any machine: torch.profiler's export_chrome_trace, or nsys export --type sqlite.\n"
         "Prints what a step takes now, what it would take as one graph (predicted), what keeps the GPU waiting, and which\n"
         "calls a capture would refuse. Needs neither a GPU nor torch. To measure a callable on this GPU: skill map",
-        "exit codes: 0 a graph pays, or the step is in one already, 1 it does not, 2 the command or the trace was not\n"
-        "understood",
+        "exit codes: 0 a graph pays, or the step is in one already, 1 it does not, or no step is marked, 2 the command or\n"
+        "the trace was not understood",
     )
     new.add_argument("--trace", type=Path, required=True, metavar="FILE", help="the trace: .json, .json.gz or .sqlite")
     new.add_argument("--step", default="", metavar="NAME", help="the ranges whose names begin so (default: ProfilerStep#)")

@@ -15,7 +15,7 @@ from cudagraph_skill.decide.steps import WHOLE
 if TYPE_CHECKING:
     from cudagraph_skill.decide.steps import Measured, Step
 
-GRAPH, LITTLE, BUSY, ALREADY = "graph", "little", "busy", "already"
+GRAPH, LITTLE, BUSY, ALREADY, UNMARKED = "graph", "little", "busy", "already", "unmarked"
 _BUSY = 0.95  # of the wall time, from which on nothing is left to gain
 _GAIN = 1.1  # times as fast, below which the profiler's own cost may be all of it
 _ALREADY = 0.5  # of the nodes
@@ -23,8 +23,9 @@ _LARGE = 10  # times, from which on no decimals are shown
 
 
 class Decision(NamedTuple):
-    """What to do with a step, and why: `verdict` is graph, little, busy or already; `fast` and `slow` are predicted seconds.
+    """What to do with a step, and why: `fast` and `slow` are predicted seconds.
 
+    `verdict` is graph, little, busy, already, or unmarked where a graph would pay, but no step is marked in the trace.
     `said` is one sentence. `eats` is what the rest of the time goes to, the largest part first, with seconds.
     """
 
@@ -49,30 +50,36 @@ def _verdict(step: Step, slow: float) -> str:
         return ALREADY
     if step.busy > _BUSY * step.wall:
         return BUSY
-    return GRAPH if step.wall >= _GAIN * slow else LITTLE
+    if step.wall < _GAIN * slow:
+        return LITTLE
+    return UNMARKED if step.name == WHOLE else GRAPH
 
 
 def _said(verdict: str, step: Step, fast: float, slow: float) -> str:
-    if verdict == ALREADY:
-        return f"{step.in_graphs} of {step.nodes} nodes are in graphs already: what is left is the time that the GPU works"
-    if verdict == BUSY:
-        return f"do not: the GPU is busy for {_percent(step.busy / step.wall)} of the step, and a graph only shortens the rest"
     least, most = _shown(step.wall / slow), _shown(step.wall / fast)
-    times = least if least == most else f"{least} to {most}"
-    if verdict == LITTLE and step.host > step.busy:
+    times = f"{least if least == most else f'{least} to {most}'} times as fast"
+    return {
+        ALREADY: f"{step.in_graphs:.0f} of {step.nodes:.0f} nodes are in graphs already: what is left is the GPU's own time",
+        BUSY: f"do not: the GPU is busy for {_percent(step.busy / step.wall)} of the step, and a graph only shortens the rest",
+        LITTLE: f"little to gain: {times}{_why_little(step)}",
+        UNMARKED: f"no step is marked in the trace: taken as one, start-up included, a graph of it is {times}; name a range "
+        "with --step, or call prof.step()",
+        GRAPH: f"graph it: {times}, if the whole step becomes one graph",
+    }[verdict]
+
+
+def _why_little(step: Step) -> str:
+    if step.host > step.busy:
+        share = _percent(step.host / step.wall)
         return (
-            f"little to gain: {times} times as fast, because the CPU does something else than operations for "
-            f"{_percent(step.host / step.wall)} of the step, which a graph does not take over"
+            f", because the CPU does something else than operations for {share} of the step, which a graph does not take over"
         )
-    if verdict == LITTLE and step.other > step.late + step.waits:
+    if step.other > step.late + step.waits:
+        share = _percent(step.other / step.wall)
         return (
-            f"little to gain: {times} times as fast, because launches come in time: for {_percent(step.other / step.wall)} of "
-            "the step the GPU waits for another stream, a copy or another rank"
+            f", because launches come in time: for {share} of the step the GPU waits for another stream, a copy or another rank"
         )
-    if verdict == LITTLE:
-        return f"little to gain: {times} times as fast at best, which may be the cost of profiling: measure without a profiler"
-    whole = "the trace is one step, and it" if step.name == WHOLE else "the whole step"
-    return f"graph it: {times} times as fast, if {whole} becomes one graph"
+    return " at best, which may be the cost of profiling: measure without a profiler"
 
 
 def _shown(gain: float) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture.hazard_of import hazard_of
-from cudagraph_skill.decide.decision import ALREADY, BUSY, GRAPH
-from cudagraph_skill.decide.steps import WHOLE
+from cudagraph_skill.decide.decision import ALREADY, BUSY, GRAPH, UNMARKED
+from cudagraph_skill.decide.steps import PROFILER_STEP
 from cudagraph_skill.text import duration, printable, shortened
 
 if TYPE_CHECKING:
@@ -24,13 +24,10 @@ _PROFILED = (
     "the profiler made the CPU slower (on an H200 host 9.3 us an operation became 12.5 to 14.3), so the step without it is "
     "shorter, and the gain smaller"
 )
-_UNNAMED = (
-    f"no range of torch's profiler is in it, so {WHOLE} counts as one step: name a range with --step, or call prof.step()"
-)
 
 
 def exit_code(decision: Decision) -> int:
-    """Return 0 if a graph pays or is there, 1 if not."""
+    """Return 0 if a graph pays or is there, 1 if not, or if no step is marked."""
     return 0 if decision.verdict in (GRAPH, ALREADY) else 1
 
 
@@ -43,7 +40,7 @@ def text(decision: Decision, steps: Steps) -> str:
 def next_step(decision: Decision, steps: Steps) -> str:
     """Return one command to paste: explain what a capture would refuse, else read on."""
     ids = [id_ for refused, _ in _refused(decision) if (id_ := _hazard(refused))]
-    if decision.verdict == GRAPH and ids:
+    if decision.verdict in (GRAPH, UNMARKED) and ids:
         return steps.explain(ids[0])
     return steps.read(_NEXT.get(decision.verdict, _MEASURE))
 
@@ -130,10 +127,10 @@ def _hazard(refused: Refused) -> str:
 def _notes(measured: Measured) -> list[str]:
     notes = [_PROFILED]
     step = measured.typical
-    if step.name == WHOLE:
-        notes.append(_UNNAMED)
     if measured.gpus > 1:
         notes.append(f"the trace has work of {measured.gpus} GPUs; this is the busiest one")
+    if len(measured.steps) == 1 and step.name.startswith(PROFILER_STEP):
+        notes.append("the trace has one step only, which may be warm-up: profile several")
     if measured.left_out:
         notes.append("the first step of the trace is left out, because it may be warm-up")
     if step.host:
