@@ -250,8 +250,8 @@ def _of_transformers() -> list[Program]:
     return [Program("library", path.stem, "", str(path), "", "", (), "") for path in named]
 
 
-def _beyond(row: dict[str, Any]) -> Any:
-    return round(row["seconds"] - row["steps"], 2)
+def _beyond(row: dict[str, Any]) -> float:
+    return float(round(row["seconds"] - row["steps"], 2))
 
 
 def keep(files: list[str]) -> None:

@@ -50,6 +50,12 @@ class Silent(Alone):
         """Ignore progress."""
 
 
+class RanksSeveral(Silent):
+    """One of several ranks."""
+
+    several = True
+
+
 def weight() -> torch.Tensor:
     """Return a tensor with a gradient."""
     made = torch.ones(3, requires_grad=True)
@@ -64,6 +70,25 @@ def test_a_copy_has_a_gradient_of_its_own() -> None:
     copy.grad.add_(1)
     assert source.grad is not None
     assert source.grad.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_gradient_of_another_dtype_is_copied_too() -> None:
+    source = torch.ones(3, dtype=torch.bfloat16, requires_grad=True)
+    if not hasattr(source, "grad_dtype"):
+        pytest.skip("this torch has no gradient of another dtype")
+    source.grad_dtype = None
+    source.grad = torch.full((3,), 2.0)
+    copy = tensors.copied(source)
+    assert copy.grad.dtype == torch.float32
+    assert copy.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_several_ranks_get_no_note_because_it_takes_calls_of_their_own() -> None:
+    class Source:
+        class last:  # noqa: N801 - an attribute of a source
+            new_gradients = 2
+
+    assert gradients.notes(Source(), RanksSeveral()) == []  # type: ignore[arg-type]
 
 
 def test_an_intermediate_result_is_copied_without_a_warning() -> None:

@@ -306,6 +306,13 @@ def test_a_trace_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path, 
             read(launch_bound().write(tmp_path / name))
 
 
+def test_a_trace_without_launches_is_refused_because_its_gaps_say_nothing(tmp_path: Path) -> None:
+    trace = launch_bound()
+    trace.events = [event for event in trace.events if event["cat"] != "cuda_runtime"]
+    with pytest.raises(SkillError, match="which calls of the CPU launched its kernels"):
+        read(trace.write(tmp_path / "trace.json"))
+
+
 def test_a_trace_of_another_maker_s_gpu_is_refused(tmp_path: Path) -> None:
     trace = Trace().launch(5, 10, 100, call="hipLaunchKernel")
     with pytest.raises(SkillError, match="AMD GPU"):

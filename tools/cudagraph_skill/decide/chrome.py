@@ -19,6 +19,7 @@ _KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _CALLS = ("cuda_runtime", "cuda_driver")
 _OTHER_GPUS = ("hip",)  # beginnings of the calls of other makers' runtimes
 _MICROSECOND = 1e-6
+_DEEPEST = 64  # operations that may have ended between a call and the one around it
 
 
 def timeline(text: bytes, path: Path) -> Timeline:
@@ -28,23 +29,23 @@ def timeline(text: bytes, path: Path) -> Timeline:
         SkillError: it is no Chrome trace, or of another maker's GPU.
     """
     events, gpus = _events(text, path)
-    launches = {_argument(event, "correlation"): event for event in events if event.get("cat") in _CALLS}
-    if any(str(event["name"]).startswith(_OTHER_GPUS) for event in launches.values()):
+    launches = {_argument(event, "correlation"): event for event in events if event["cat"] in _CALLS}
+    if any(event["name"].startswith(_OTHER_GPUS) for event in launches.values()):
         raise SkillError(f"skill decide: {path} is a trace of an AMD GPU: what is predicted here was measured on NVIDIA GPUs")
-    operations = _Operations(event for event in events if event.get("cat") == "cpu_op")
+    operations = _Operations(event for event in events if event["cat"] == "cpu_op")
     times: Counter[Any] = Counter()
     for event in events:
-        if event.get("cat") in _KINDS:
+        if event["cat"] in _KINDS:
             times[_argument(event, "device")] += event["dur"]
     busiest = max(times, key=lambda device: times[device], default=None)
-    work = [event for event in events if event.get("cat") in _KINDS and _argument(event, "device") == busiest]
+    work = [event for event in events if event["cat"] in _KINDS and _argument(event, "device") == busiest]
     return Timeline(
         "torch.profiler",
         gpus.get(busiest, ""),
         [_work(event, launches.get(_argument(event, "correlation"))) for event in work],
-        [_call(event, operations) for event in events if event.get("cat") in _CALLS],
-        [Range(str(event["name"]), *_span(event)) for event in events if event.get("cat") == "user_annotation"],
-        [_span(event) for event in events if event.get("cat") in ("cpu_op", *_CALLS)],
+        [_call(event, operations) for event in events if event["cat"] in _CALLS],
+        [Range(event["name"], *_span(event)) for event in events if event["cat"] == "user_annotation"],
+        [_span(event) for event in events if event["cat"] in ("cpu_op", *_CALLS)],
         len(times),
     )
 
@@ -115,6 +116,3 @@ class _Operations:
             if began <= start and ended >= end:
                 return name
         return ""
-
-
-_DEEPEST = 64  # operations that may have ended between a call and the one around it

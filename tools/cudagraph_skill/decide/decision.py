@@ -1,7 +1,7 @@
 """Judge whether one graph around a step pays, by what the step does now.
 
-A replay takes the time that the GPU works, up to 0.35 us more for each node, and 10 us (references/profiling.md); between
-instantiations the time of a node moves between nothing and that, so the prediction is a range. What a graph does not change is
+A replay takes the time that the GPU works, a price for each node and a launch (references/profiling.md). Between instantiations
+the price of a node moves between nothing and its largest, so the prediction is a range. What a graph does not change is
 added: waits for another stream or rank, and the CPU's own work where that is longer than all the rest.
 """
 

@@ -21,8 +21,8 @@ _NEXT = {
 _MEASURE = "references/profiling.md#fair-ab-eager-against-graph"
 _LISTED = 5
 _PROFILED = (
-    "the profiler made the CPU slower (on an H200 host 9.3 us an operation became 12.5 to 14.3), so the step without it is "
-    "shorter, and the gain smaller"
+    "the profiler made the CPU slower, so the step without it is shorter, and the gain smaller "
+    "(references/profiling.md#cpu-cost-per-operation-and-per-graph-node)"
 )
 
 
@@ -105,9 +105,8 @@ def _kernel(name: str, time: int, busy: float) -> str:
 
 
 def _told(refused: Refused, times: int) -> str:
-    id_ = _hazard(refused)
     named = f"{refused.operation} ({refused.what})" if refused.operation else refused.what
-    return f"{named} {times} times" + f" {id_}" * bool(id_) if times > 1 else named + f" {id_}" * bool(id_)
+    return " ".join(filter(None, (named, f"{times} times" if times > 1 else "", _hazard(refused))))
 
 
 def _refused(decision: Decision) -> list[tuple[Refused, int]]:

@@ -113,8 +113,7 @@ def _steps(timeline: Timeline, name: str) -> list[Range]:
     if name:
         there = ", ".join(dict.fromkeys(named.name for named in timeline.ranges if len(named.name) < _LONGEST)) or "none"
         raise SkillError(f"skill decide: no range of the trace begins with `{name}`; it has: {there[:400]}")
-    begin = min(min(work.start, work.launched or work.start) for work in timeline.work)
-    return [Range(WHOLE, begin, max(work.end for work in timeline.work))]
+    return [Range(WHOLE, min(work.asked for work in timeline.work), max(work.end for work in timeline.work))]
 
 
 def _outermost(ranges: Iterable[Range]) -> list[Range]:
@@ -131,9 +130,8 @@ def _shared_out(every: Sequence[Work], ranges: Sequence[Range]) -> list[list[Wor
     starts = [named.start for named in ranges]
     shares: list[list[Work]] = [[] for _ in ranges]
     for work in every:
-        moment = work.launched if work.launched is not None else work.start
-        number = bisect_right(starts, moment) - 1
-        if number >= 0 and moment < ranges[number].end:
+        number = bisect_right(starts, work.asked) - 1
+        if number >= 0 and work.asked < ranges[number].end:
             shares[number].append(work)
     return shares
 

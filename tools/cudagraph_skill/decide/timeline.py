@@ -21,6 +21,11 @@ class Work(NamedTuple):
     launched: float | None
     in_graph: bool
 
+    @property
+    def asked(self) -> float:
+        """Return when the CPU launched it, else when it began."""
+        return self.start if self.launched is None else self.launched
+
 
 class Call(NamedTuple):
     """One call of CUDA on the CPU; `operation` is the innermost operation around it, such as `aten::item`."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.decide.timeline import Timeline
 
 LARGEST = 1 << 30  # bytes of a trace, unpacked
+_UNKNOWN = 0.5  # of the work
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
 
 
@@ -61,5 +62,10 @@ def _with_work(timeline: Timeline, path: Path) -> Timeline:
         raise SkillError(
             f"skill decide: {path} has no kernel of an NVIDIA GPU: profile with activities=[ProfilerActivity.CPU, "
             "ProfilerActivity.CUDA], or nsys profile --trace=cuda,nvtx"
+        )
+    if sum(work.launched is None for work in timeline.work) > _UNKNOWN * len(timeline.work):
+        raise SkillError(
+            f"skill decide: {path} does not tell which calls of the CPU launched its kernels, so what keeps the GPU waiting "
+            "cannot be seen: profile with ProfilerActivity.CPU as well as CUDA"
         )
     return timeline

@@ -433,11 +433,8 @@ def run(source: Source, report: Any) -> Observations:
         third = _third(source, len(eager))
         drift = _drift(eager, third, spread, warm_ups, report)
         calls = drift.call if drift is not None else len(eager)
-        eager, after, captured = (
-            eager[:calls],
-            eager[warm_ups:calls],
-            captured._replace(calls=captured.calls[: calls - warm_ups]),
-        )
+        eager, after = eager[:calls], eager[warm_ups:calls]
+        captured = captured._replace(calls=captured.calls[: calls - warm_ups])
         spread = _wider(spread, noise(eager, third))
         wrong = compare(after, captured.calls, own_spread(spread))
     noisy = max(spread.values(), default=0.0) > 0.0

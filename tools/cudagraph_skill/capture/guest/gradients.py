@@ -47,10 +47,13 @@ def optimized(owner: Any) -> list[torch.Tensor]:
     return [parameter for group in groups for parameter in group["params"]]
 
 
-def notes(source: Source) -> list[str]:
-    """Return a note if the call reads gradients, and the program makes new ones before each call."""
+def notes(source: Source, report: Any) -> list[str]:
+    """Return a note if the call reads gradients, and the program makes new ones before each call.
+
+    Several ranks get none: it takes two more calls, which other ranks may not make.
+    """
     renewed = source.last.new_gradients if source.last is not None else 0
-    if not renewed or not _are_read(source):
+    if not renewed or report.several or not _are_read(source):
         return []
     tensors_of = "a parameter a new gradient" if renewed == 1 else f"{renewed} parameters new gradients"
     return [

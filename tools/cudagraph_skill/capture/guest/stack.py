@@ -106,14 +106,17 @@ def of_traceback(trace: TracebackType | None) -> list[Place]:
     Without one they are those that led to this call, as of a program that calls a target in a library, else those of packages.
     """
     places = _of_trace(trace)
-    led_here = [place for place in _frames(sys._getframe(1)) if rank(place.path) == 2]
-    return _best([*([] if any(rank(place.path) == 2 for place in places) else led_here), *places])
+    return _own(places) or _own(_frames(sys._getframe(1))) or _best(places)
 
 
 def library_of_traceback(trace: TracebackType | None) -> Place | None:
     """Return the deepest library line of a traceback; None if it ends in the user's code."""
     places = _of_trace(trace)
-    return _deepest(places) if any(rank(place.path) == 2 for place in places) else _inside(places)
+    return _deepest(places) if _own(places) else _inside(places)
+
+
+def _own(places: list[Place]) -> list[Place]:
+    return [place for place in places if rank(place.path) == 2]
 
 
 def library(without: re.Pattern[str] | None = None) -> Place | None:

@@ -263,6 +263,8 @@ def gradient(tensor: torch.Tensor) -> torch.Tensor | None:
 def _with_gradient(copy: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     grad = gradient(source)
     if grad is not None:
+        if grad.dtype != copy.dtype:
+            copy.grad_dtype = None  # any; without it torch >=2.10 refuses, and an older one has no such gradient
         copy.grad = _clone(grad.detach())
     return copy
 

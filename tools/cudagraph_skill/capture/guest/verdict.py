@@ -131,9 +131,9 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
     if noisy:
         return _cannot_be_compared(source, observations, changes, small)
     if small is not None:
-        notes = [*_why_rounded(small, causes), *_drifts(observations), *_empty(observations)]
+        notes = [*_why_rounded(small, causes), *_drifts(observations), *_empty(observations), *gradients.notes(source, report)]
         return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
-    notes = [*_without_effect(observations), *_drifts(observations), *_empty(observations), *gradients.notes(source)]
+    notes = [*_without_effect(observations), *_drifts(observations), *_empty(observations), *gradients.notes(source, report)]
     return _result(source.request, "safe", _sentence(observations), [], observations, notes)
 
 
