@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cudagraph_skill.corpus import load
 from cudagraph_skill.corpus.index import Index, open_index
+from cudagraph_skill.diagnosis.entries import open_table
 from cudagraph_skill.paths import skill_root
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # the workers of a run build one index together
     os.environ["CUDAGRAPH_SKILL_CACHE"] = str(shared / "cache")
     open_index(skill_root())
+    open_table(skill_root())  # a worker that waits for another one's says so on stderr, which tests read
 
 
 @pytest.fixture(scope="session")
