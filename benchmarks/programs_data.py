@@ -76,11 +76,14 @@ def cifar(root: Path) -> None:
         torch.save(kept, root / "cifar10" / f"{name}.pt")
 
 
-def _images(folder: Path, count: int, side: int) -> None:
+def _images(folder: Path, count: int, side: int, seed: int | None = None) -> None:
+    """Write images of noise; of one `seed` they differ, else they are all alike."""
     image = importlib.import_module("PIL.Image")
+    rng = importlib.import_module("numpy").random.default_rng(seed)
     folder.mkdir(parents=True)
     for number in range(count):
-        image.fromarray(_generator().integers(0, 256, (side, side, 3), "uint8")).save(folder / f"{number:03d}.png")
+        rng = _generator() if seed is None else rng
+        image.fromarray(rng.integers(0, 256, (side, side, 3), "uint8")).save(folder / f"{number:03d}.png")
 
 
 def super_resolution(root: Path) -> None:
@@ -100,6 +103,20 @@ def image_classes(root: Path) -> None:
     torch.save(timm.create_model("resnet18", num_classes=10).state_dict(), root / "resnet18.pth")
     for name in ("first", "second"):
         _images(root / "images" / "validation" / name, 160, 64)
+
+
+def images_of_one_class(root: Path) -> None:
+    """Write a folder of images as torchvision's ImageFolder reads it."""
+    _images(root / "images" / "noise", 96, 32, 0)
+
+
+def unpaired_images(root: Path) -> None:
+    """Write two sets of images as the CycleGAN reads them."""
+    seed = 0
+    for mode, count in (("train", 75), ("test", 10)):
+        for name in ("A", "B"):
+            _images(root / "data" / "noise" / mode / name, count, 40, seed)
+            seed += 1
 
 
 # Text -----------------------------------------------------------------------------------------------------------------
@@ -265,6 +282,77 @@ def molecules(root: Path) -> None:
     }
     for name, rows in columns.items():
         (folder / f"MUTAG_{name}.txt").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+def rings(root: Path) -> None:
+    """Write graphs of 12 nodes with 4 neighbours each, so that all batches of a size have the same shapes."""
+    rng, folder = random.Random(0), root / "dataset" / "RINGS"
+    folder.mkdir(parents=True)
+    rows: list[Any] = [200]
+    for graph in range(200):
+        rows.append(f"12 {graph % 2}")
+        step = rng.choice((2, 3, 4, 5))
+        for node in range(12):
+            others = [(node + by) % 12 for by in (1, -1, step, -step)]
+            rows.append(" ".join(map(str, [rng.randrange(5), 4, *others])))
+    (folder / "RINGS.txt").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+# Games ---------------------------------------------------------------------------------------------------------------
+
+_GYM = '''"""A stand-in for gym: one environment with a linear system driven by noise, in the interface of gym 0.25."""
+
+import numpy as np
+
+
+class Box:
+    def __init__(self, high, count):
+        self.high = np.full(count, high, dtype=np.float32)
+        self.low = -self.high
+        self.shape = (count,)
+        self._rng = np.random.default_rng(0)
+
+    def seed(self, seed):
+        self._rng = np.random.default_rng(seed)
+
+    def sample(self):
+        return self._rng.uniform(self.low, self.high).astype(np.float32)
+
+
+class Env:
+    _max_episode_steps = 20
+
+    def __init__(self):
+        self.observation_space = Box(np.inf, 11)
+        self.action_space = Box(1.0, 3)
+        rng = np.random.default_rng(1)
+        self._from_state = 0.3 * rng.normal(size=(11, 11))
+        self._from_action = rng.normal(size=(3, 11))
+        self.seed(0)
+
+    def seed(self, seed):
+        self._rng = np.random.default_rng(seed)
+
+    def reset(self):
+        self._count = 0
+        self._state = self._rng.normal(size=11)
+        return self._state
+
+    def step(self, action):
+        self._count += 1
+        drive = self._state @ self._from_state + np.asarray(action) @ self._from_action
+        self._state = np.tanh(drive) + 0.1 * self._rng.normal(size=11)
+        return self._state, float(self._state[0]), self._count >= self._max_episode_steps, {}
+
+
+def make(name):
+    return Env()
+'''
+
+
+def environment(root: Path) -> None:
+    """Write a module `gym` with one made-up environment, which the program steps."""
+    (root / "gym.py").write_text(_GYM, encoding="utf-8")
 
 
 def main() -> None:

@@ -235,6 +235,7 @@ class Watch:
         self._gradients: Any = None
         self._opaque: list[Any] = []  # objects among the arguments that are state
         self._left: dict[str, Any] | None = None  # numbers and flags as the last call left them
+        self._between: Any = None  # what the program does to tensors between the calls
         self._count = 0
         self._grouped = False  # whether the first call found a process group
         self._callees = callees.Watched()  # of the first call
@@ -271,9 +272,10 @@ class Watch:
         return owner is self._owner and (owner is not None or _code(function) is _code(self._function))
 
     def _called(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from cudagraph_skill.capture.guest import gradients, modes, state, streams, tensors
+        from cudagraph_skill.capture.guest import between_calls, gradients, modes, state, streams, tensors
 
         self._count += 1
+        self._between = self._between or between_calls.Between()
         self._gradients = self._gradients or gradients.Gradients()
         self._streams = self._streams or streams.Streams(self._gradients.copied)
         self._function = function
@@ -297,11 +299,13 @@ class Watch:
         self._gradients.seen(gradients.optimized(self._owner))
         given_copy, kwargs_copy = self._gradients.copied((given, kwargs_given))
         calls.append(_Call(roots, given_copy, kwargs_copy, self._left, under))
+        calls[-1].given = self._between.given(roots)
         if len(calls) <= RECORDED and sum(map(len, self._calls.values())) <= _MOST_RECORDED:
             start = time.monotonic()
             result = self._within(function, args[: len(args) - len(given)] + given, kwargs_given)
             calls[-1].seconds = time.monotonic() - start
             self._left = state.scalars(roots)
+            self._between.left(roots)
             return result
         if self._report.any("whether a call drew from an iterator", self._streams.drawn) or len(calls) == 1:
             del calls[-1]  # it was not made, and drew nothing
@@ -378,7 +382,7 @@ class Watch:
 
     def _checked(self, calls: list[_Call], report: Any) -> dict[str, Any]:
         """Check the calls of one signature, beginning at the present state of the program's objects, and put that back."""
-        from cudagraph_skill.capture.guest import load, verdict
+        from cudagraph_skill.capture.guest import between_calls, load, verdict
 
         assert self._function is not None
         source = load.Source(self._request)
@@ -391,7 +395,10 @@ class Watch:
                 from cudagraph_skill.capture.guest import mapping
 
                 return mapping.mapped(source, report)
-            return verdict.checked(source, report)
+            result = verdict.checked(source, report)
+        wrong = result["verdict"] == "silent_wrong"
+        result["notes"] += between_calls.notes([call.given for call in calls], self._between.left_out, wrong)
+        return result
 
 
 def _device(call: _Call, roots: list[tuple[str, Any]]) -> contextlib.AbstractContextManager[object]:
@@ -423,7 +430,10 @@ def _code(function: Any) -> Any:
 
 
 class _Call:
-    """One real call: copies of its arguments, its modes and duration, and the numbers that other code changed since the one before."""
+    """One real call: copies of its arguments, its modes and duration, and what other code changed since the one before.
+
+    `changed` are numbers and flags, `given` tensors (between_calls.py).
+    """
 
     def __init__(
         self,
@@ -437,6 +447,7 @@ class _Call:
 
         self.modes, self.seconds = under, 0.0
         self.args, self.kwargs = args, kwargs
+        self.given: list[Any] = []
         entered = state.scalars(roots) if before is not None else {}
         self.changed = {
             path: value
@@ -452,7 +463,7 @@ def _roots(function: Callable[..., Any], owner: Any, opaque: list[Any]) -> list[
 
 
 def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaque: list[Any]) -> Any:
-    from cudagraph_skill.capture.guest import load, state, tensors
+    from cudagraph_skill.capture.guest import between_calls, load, state, tensors
 
     call = _under(calls[0].modes, functools.partial(function, owner) if owner is not None else function)
     roots = _roots(function, owner, opaque)
@@ -460,6 +471,7 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaqu
     def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         this = calls[number % len(calls)]
         state.assign(roots, this.changed)
+        subject.given = between_calls.put(roots, this.given)
         return tensors.copied(this.args), tensors.copied(this.kwargs)
 
     name = getattr(function, "__qualname__", "the target")
@@ -467,7 +479,8 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaqu
         (f"argument {type(value).__name__}", value) for value in tensors.opaque_objects((calls[-1].args, calls[-1].kwargs))
     )
     seconds = max(call.seconds for call in calls)
-    return load.Subject(call, inputs, None, roots, None, name, numbered=True, input_makers=objects, seconds=seconds)
+    subject = load.Subject(call, inputs, None, roots, None, name, numbered=True, input_makers=objects, seconds=seconds)
+    return subject
 
 
 def _under(modes: Modes, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,7 +49,8 @@ class Subject:
     calls before the capture, or None; `numbered`: `inputs` wants the number of the call; `earlier` is for `tensors.state_among`;
     `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call;
     `seconds` is how long a call took in the user's program, 0 if it made none; `new_gradients` counts the parameters among its
-    arguments, or of its optimizer, to which that program gave new gradients between the calls.
+    arguments, or of its optimizer, to which that program gave new gradients between the calls; `given` are the tensors that the
+    last `inputs` gave the values which the program gave them before that call.
     """
 
     call: Callable[..., Any]
@@ -64,6 +65,7 @@ class Subject:
     draws: list[list[stack.Place]] = field(default_factory=list)
     seconds: float = 0.0
     new_gradients: int = 0
+    given: list[torch.Tensor] = field(default_factory=list)
 
     @property
     def reach(self) -> list[tuple[str, Any]]:

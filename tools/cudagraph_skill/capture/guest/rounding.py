@@ -62,8 +62,7 @@ def _moved_calls(source: Source, count: int, sample: int) -> Iterable[Call]:
     subject = source.fresh()
     for number in range(count):
         given = checks.arguments(subject, number)
-        if number == 0:
-            move(state.tensors(subject.roots).values(), sample)
+        move(state.tensors(subject.roots).values() if number == 0 else subject.given, sample)
         move(tensors.tensors(given), sample)
         yield checks.eager_call(subject, number, full=False, given=given)
 

@@ -273,14 +273,14 @@ def scalars(roots: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def assign(roots: list[tuple[str, Any]], values: dict[str, Any]) -> None:
-    """Put numbers, flags and strings where `scalars` found some under these paths."""
+    """Put numbers, flags, strings and tensors where `scalars` or `tensors` found some under these paths."""
     left = dict(values)
     for path, owner in walk(roots) if left else ():
         if isinstance(owner, _PLAIN):
             continue
         for step, part in _parts(owner):
             where = _joined(path, step) if step else ""
-            if where in left and isinstance(part, _PLAIN) and _set(owner, step, left[where]):
+            if where in left and isinstance(part, (*_PLAIN, torch.Tensor)) and _set(owner, step, left[where]):
                 del left[where]
         if not left:
             return

@@ -1,0 +1,147 @@
+"""Find what a program does to tensors that the target can reach between its calls, and do the same before calls of the check.
+
+An optimizer moves the weights of a model between calls of an average of them, and a loop puts a mask on a model before each
+forward pass. Without that, a replay that keeps an old number or reads an old tensor can equal eager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from cudagraph_skill.capture.guest import state, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NORM_DTYPE = {torch.float64: torch.float64}  # of halves in float, so that they do not overflow
+_SHARE_OF_FREE_MEMORY = 8  # at most one part in so many holds the values of all calls
+
+
+class Mark(NamedTuple):
+    """A tensor as one call left it: where it lies, its version, and the norm of its values if the GPU holds them."""
+
+    place: tuple[Any, ...]
+    version: int | None
+    norm: float
+
+
+class Given(NamedTuple):
+    """The values that a program gave a tensor before a call; `anew` if it put another tensor in its place."""
+
+    path: str
+    values: torch.Tensor
+    anew: bool
+
+
+class Between:
+    """Record what changes from the end of one recorded call to the beginning of the next.
+
+    `left_out` are the paths of tensors whose values were not kept for want of GPU memory.
+    """
+
+    def __init__(self) -> None:
+        self._marks: dict[str, Mark] = {}
+        self._room: int | None = None
+        self.left_out: set[str] = set()
+
+    def left(self, roots: list[tuple[str, Any]]) -> None:
+        """Mark the tensors as a call left them."""
+        self._marks = _marks(roots)
+
+    def given(self, roots: list[tuple[str, Any]]) -> list[Given]:
+        """Return copies of the tensors that the program changed since then; [] before the first call that was marked."""
+        if not self._marks:
+            return []
+        now, there = _marks(roots), _plain(roots)
+        changed = [path for path, mark in now.items() if self._marks.get(path, mark) != mark]
+        return [
+            Given(path, there[path].detach().clone(), _is_another(self._marks[path], now[path], there[path], path))
+            for path in changed
+            if self._fits(path, there[path])
+        ]
+
+    def _fits(self, path: str, tensor: torch.Tensor) -> bool:
+        """Take the memory for a copy from what may be used; return False if there is too little."""
+        if self._room is None:
+            self._room = torch.cuda.mem_get_info()[0] // _SHARE_OF_FREE_MEMORY if torch.cuda.is_initialized() else 0
+        size = tensor.numel() * tensor.element_size() if tensor.is_cuda else 0
+        if size > self._room:
+            self.left_out.add(path)
+            return False
+        self._room -= size
+        return True
+
+
+def put(roots: list[tuple[str, Any]], given: Iterable[Given]) -> list[torch.Tensor]:
+    """Give the tensors these values, in place or as a new tensor as the program did; return what holds them now."""
+    chosen = list(given)
+    new = {each.path: each.values.clone() for each in chosen if each.anew}
+    state.assign(roots, new)
+    there = _plain(roots) if chosen else {}
+    held = []
+    for each in chosen:
+        tensor = there.get(each.path)
+        if tensor is None or tensor.shape != each.values.shape:
+            continue
+        if tensor is not new.get(each.path):
+            tensor.data.copy_(each.values)  # `.data` has a version counter of its own: what the program holds goes on
+        held.append(tensor)
+    return held
+
+
+def notes(recorded: Iterable[list[Given]], left_out: set[str], wrong: bool) -> list[str]:
+    """Return notes on tensors that the program replaces between calls, if a replay is wrong, and on those that were not kept."""
+    said = []
+    anew = sorted({each.path for given in recorded for each in given if each.anew})
+    if wrong and anew:
+        said.append(
+            f"between calls the program puts a new tensor in {_listed(anew)}: a graph goes on with the one of the capture, so copy into that"
+        )
+    if left_out:
+        said.append(
+            f"the program changes {_listed(sorted(left_out))} between calls, and GPU memory for their values was short: "
+            "the check leaves them as its own calls do"
+        )
+    return said
+
+
+def _listed(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + f" and {len(paths) - 3} more" * (len(paths) > 3)
+
+
+def _plain(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
+    """Return the tensors whose values can be copied and put back, by path."""
+    return {
+        path: tensor
+        for path, tensor in state.tensors(roots).items()
+        if tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not tensor.is_inference()
+        and not hasattr(tensor, "to_local")
+        and 0 not in tensor.stride()
+    }
+
+
+def _marks(roots: list[tuple[str, Any]]) -> dict[str, Mark]:
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()  # a stream of the program may still write
+    return {
+        path: Mark(
+            (tensor.shape, tensor.dtype, tensor.data_ptr()), tensor._version, _norm(tensor.detach()) if tensor.is_cuda else 0.0
+        )
+        for path, tensor in _plain(roots).items()
+    }
+
+
+def _norm(tensor: torch.Tensor) -> float:
+    """Return a number that changes with the values, whatever wrote them; 0 where only the version tells."""
+    if tensor.dtype in tensors.TOLERANCES:
+        return float(torch.linalg.vector_norm(tensor, dtype=_NORM_DTYPE.get(tensor.dtype, torch.float32)))
+    return 0.0 if tensor.dtype.is_floating_point or tensor.is_complex() else float(tensor.sum())
+
+
+def _is_another(before: Mark, now: Mark, tensor: torch.Tensor, path: str) -> bool:
+    """Return whether the program put another plain tensor there; new gradients are told apart elsewhere (gradients.py)."""
+    return before.place != now.place and type(tensor) is torch.Tensor and not path.endswith(".grad")
