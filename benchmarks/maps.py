@@ -36,7 +36,8 @@ _WARM, _CALLS, _BATCHES, _SECONDS = 5, 10, 15, 200
 _BOUND = 0.05  # of a profile
 
 
-def _made(name: str) -> tuple[Any, Any]:
+def made(name: str) -> tuple[Any, Any]:
+    """Return the callable of a case, warmed up, and its arguments."""
     import runpy
 
     import torch
@@ -52,7 +53,7 @@ def _made(name: str) -> tuple[Any, Any]:
 
 def measured(name: str) -> dict[str, Any]:
     """Time a case, then profile it: no profiler was on before."""
-    fn, given = _made(name)
+    fn, given = made(name)
     return {"timed": timed(fn, given), "profiled": profiled(fn, given)}
 
 

@@ -139,7 +139,7 @@ ALLOWED: dict[str, set[str]] = {
     "check": NOUNS,
     "diagnosis": NOUNS | {"corpus", "check"},
     "capture": NOUNS | {"check"},
-    "decide": NOUNS | {"capture"},
+    "decide": NOUNS | {"check", "capture"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
 }

@@ -17,4 +17,6 @@ The life of `skill check --run train.py:step --inputs batch`:
 
 `skill map` sends the same request with `map`: the guest measures the parts of the call, and checks them if the whole fails.
 `region_map` makes predictions and the order of fixes of its answer, `map_output` the text and the JSON.
+`skill decide` sends it with `cost`: the guest times the call, eager and as a graph, and counts its work (`cost`); the package
+`decide` judges that.
 """

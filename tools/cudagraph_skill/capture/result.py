@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cudagraph_skill.capture.cost import Cost
     from cudagraph_skill.capture.region_map import RegionMap
     from cudagraph_skill.check.findings import Finding, Region
 
@@ -30,8 +31,8 @@ class CaptureResult(NamedTuple):
     each is empty where the run did not come so far. `target` is the code that was captured, `output` the tail of what the
     user's code printed, `command` runs it without a graph, or is "". `signatures` has a verdict for each, if there are several.
     `ranks` has the verdict, the sentence and the lines of each rank of a program under torchrun; one that another kept from a
-    verdict of its own is "stopped". `map` has the regions, if a map was asked for. `reference` is a section about the
-    trainer that the target calls, or "".
+    verdict of its own is "stopped". `map` has the regions, if a map was asked for, `cost` what a call takes, if that was asked.
+    `reference` is a section about the trainer that the target calls, or "".
     """
 
     verdict: str
@@ -50,3 +51,4 @@ class CaptureResult(NamedTuple):
     ranks: Sequence[Mapping[str, Any]] = ()
     map: RegionMap | None = None
     reference: str = ""
+    cost: Cost | None = None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.capture import ranks
+from cudagraph_skill.capture import cost, ranks
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
 from cudagraph_skill.capture.region_map import is_map, of_result
 from cudagraph_skill.capture.reports import is_result
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     `folder` where it runs. `deadline` is in seconds, `memory` a bound in bytes, 0 for none. `program` is a command, after the
     interpreter and its `flags`, whose own call of `target` is captured instead; with `go_on` it runs on after that, and the
     first `skip` calls stay eager. `launch` runs it under torchrun, and checks that call on each rank. With `map` its
-    regions are measured and captured, too.
+    regions are measured and captured, too; with `cost` it is timed, eager and as a graph.
     """
 
     target: str
@@ -73,6 +73,7 @@ class Request(NamedTuple):
     skip: int | None = None
     launch: Launch | None = None
     map: bool = False
+    cost: bool = False
 
 
 class Guests:
@@ -236,9 +237,12 @@ def to_guest(request: Request) -> dict[str, Any]:
         "warmup": request.warmup,
         "deadline": request.deadline,
         "map": request.map,
+        "cost": request.cost,
     }
     if request.map and not request.program:
         wire["runner"] = "cudagraph_skill.capture.guest.mapping"
+    elif request.cost and not request.program:
+        wire["runner"] = "cudagraph_skill.capture.guest.costs"
     if request.program:
         live: dict[str, Any] = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
         if request.launch:
@@ -318,6 +322,7 @@ def joined_result(
         signatures=answer.get("signatures") or (),
         map=_map(answer, shown, target, findings),
         reference=trainer.reference if trainer else "",
+        cost=cost.of_result(answer["costs"]) if cost.is_costs(answer.get("costs")) else None,
     )
 
 

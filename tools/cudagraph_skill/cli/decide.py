@@ -1,12 +1,17 @@
-"""`skill decide`: whether a graph pays for a step, from a trace of it."""
+"""`skill decide`: whether a graph pays for a call, measured on this GPU, or for a step, from a trace of it."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import add_command
+from cudagraph_skill.cli.check import add_code, named_verdict
+from cudagraph_skill.cli.map import measured
+from cudagraph_skill.cli.terminal import colour
+from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import as_json
 
 if TYPE_CHECKING:
@@ -14,32 +19,68 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.cli.arguments import Parser
 
+_OF_A_CALL = ("inputs", "make", "shape", "warmup", "python", "deadline", "memory", "target", "skip")
+
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
     """Declare the arguments of `skill decide`."""
     new = add_command(
         commands,
         "decide",
-        "say whether a graph pays for a step, from a trace of it",
-        "example: skill decide --trace trace.json.gz\n"
-        "         skill decide --trace report.sqlite --step train_step\n\n"
-        "reads a trace that was made on any machine: torch.profiler's export_chrome_trace, or nsys export --type sqlite.\n"
-        "Prints what a step takes now, what it would take as one graph (predicted), what keeps the GPU waiting, and which\n"
-        "calls a capture would refuse. Needs neither a GPU nor torch. To measure a callable on this GPU: skill map",
-        "exit codes: 0 a graph pays, or the step is in one already, 1 it does not, or no step is marked, 2 the command or\n"
-        "the trace was not understood",
+        "say whether a graph pays: measure a call on the GPU, or read a trace",
+        "example: skill decide train.py:step --inputs batch\n"
+        "         skill decide --target Trainer.step -- python train.py --steps 20\n"
+        "         skill decide --trace trace.json.gz --step train_step\n\n"
+        "a callable is timed on this GPU, eager and, if `skill check --run` finds replays right, as a graph; its kernels are\n"
+        "profiled after that, and its work counted. Prints what it takes now, as a graph (measured, or predicted), and the\n"
+        "limit: the time below which this GPU cannot do the work. The call runs many times.\n"
+        "--trace reads a trace that was made on any machine, and needs neither a GPU nor torch: torch.profiler's\n"
+        "export_chrome_trace, or nsys export --type sqlite",
+        "exit codes: 0 a graph pays, or the step is in one already, 1 it does not, the call does not capture yet, or no step\n"
+        "is marked, 2 the command or the trace was not understood, or the code fails without a graph, 3 this machine lacks\n"
+        "something it needs, 4 eager runs differ too much to compare with",
     )
-    new.add_argument("--trace", type=Path, required=True, metavar="FILE", help="the trace: .json, .json.gz or .sqlite")
-    new.add_argument("--step", default="", metavar="NAME", help="the ranges whose names begin so (default: ProfilerStep#)")
+    new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]", help="the callable; FILE alone needs make() in it")
+    new.add_argument("--trace", type=Path, metavar="FILE", help="a trace in place of a callable: .json, .json.gz or .sqlite")
+    new.add_argument("--step", default="", metavar="NAME", help="of a trace, the ranges whose names begin so (ProfilerStep#)")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
-    new.set_defaults(run=run)
+    add_code(new)
+    new.set_defaults(run=run, program=None, function=None, continue_=False, nproc=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the decision; return its exit code."""
+    if args.trace is None:
+        with named_verdict():
+            return _of_calls(args)
+    return _of_trace(args)
+
+
+def _of_calls(args: argparse.Namespace) -> int:
+    from cudagraph_skill.check.input.source import lines_of
+    from cudagraph_skill.check.output import Reader
+    from cudagraph_skill.decide import call_output
+
+    if args.step:
+        raise SkillError("skill decide: --step names ranges of a trace: add --trace FILE, or leave it out")
+    results = measured(args, "decide", cost=True)
+    reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    if args.json:
+        records = [call_output.data(result, reader) for result in results]
+        print(as_json(records[0] if len(records) == 1 else {"decisions": records}))
+    else:
+        print("\n\n".join(call_output.text(result, reader) for result in results))
+    return call_output.exit_code(results)
+
+
+def _of_trace(args: argparse.Namespace) -> int:
     from cudagraph_skill import decide
     from cudagraph_skill.decide import output
 
+    given = next((name for name in _OF_A_CALL if getattr(args, name)), "a callable" if args.targets or args.program else "")
+    if given:
+        named = given if given == "a callable" else f"--{given}"
+        raise SkillError(f"skill decide: --trace reads a trace, and {named} is for measuring a callable: give one of both")
     decision = decide.decide(decide.measured(decide.read(args.trace), args.step))
     steps = next_step.steps(args)
     print(as_json(output.data(decision, steps)) if args.json else output.text(decision, steps))

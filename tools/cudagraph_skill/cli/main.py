@@ -89,7 +89,8 @@ def _divided(argv: Sequence[str]) -> tuple[Sequence[str], list[str] | None]:
 def _is_run(argv: Sequence[str]) -> bool:
     """Return whether a command captures on the GPU; its JSON has a verdict."""
     own = argv[: argv.index("--")] if "--" in argv else argv
-    return list(own[:1]) == ["map"] or (list(own[:1]) == ["check"] and "--run" in own)
+    name = "".join(own[:1])
+    return name == "map" or (name == "check" and "--run" in own) or (name == "decide" and "--trace" not in own)
 
 
 def _refuse(unknown: list[str], args: argparse.Namespace, command: Parser) -> None:

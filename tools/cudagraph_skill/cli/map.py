@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import SUPPRESS
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import add_command, count
@@ -15,6 +15,7 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     import argparse
 
+    from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.cli.arguments import Parser
 
 
@@ -42,30 +43,41 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the map of each callable; return its exit code."""
-    with named_verdict():
-        try:
-            return _mapped(args)
-        except SkillError as error:  # of the arguments, which `skill check --run` has too
-            said = str(error).replace("skill check: --run", "skill map").replace("skill check:", "skill map:")
-            raise SkillError(said, error.exit_code) from None
-
-
-def _mapped(args: argparse.Namespace) -> int:
-    from cudagraph_skill.capture import options, session
     from cudagraph_skill.capture.map_output import exit_code, written
     from cudagraph_skill.check.input.source import lines_of
     from cudagraph_skill.check.output import Reader
 
+    with named_verdict():
+        results = measured(args, "map", map=True)
+    reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    print(written(results, "json" if args.json else "full", reader))
+    return exit_code(results)
+
+
+def measured(args: argparse.Namespace, command: str, **wanted: Any) -> list[CaptureResult]:
+    """Run the callables of a command on the GPU, with progress on stderr.
+
+    Raises:
+        SkillError: the arguments do not fit together, or the one callable is misused.
+    """
+    try:
+        return _measured(args, command, wanted)
+    except SkillError as error:  # of the arguments, which `skill check --run` has too
+        said = str(error).replace("skill check: --run", f"skill {command}").replace("skill check:", f"skill {command}:")
+        raise SkillError(said, error.exit_code) from None
+
+
+def _measured(args: argparse.Namespace, command: str, wanted: dict[str, Any]) -> list[CaptureResult]:
+    from cudagraph_skill.capture import options, session
+
     if args.nproc or options.starts_ranks(args.program or ()):
         raise SkillError(
-            "skill map: it measures one process: run the program without a launcher such as torchrun, and without --nproc; "
-            "`skill check --run --nproc N` checks several ranks"
+            f"skill {command}: it measures one process: run the program without a launcher such as torchrun, and without "
+            "--nproc; `skill check --run --nproc N` checks several ranks"
         )
-    requests = [request._replace(map=True) for request in options.requests(args, args.program)]
-    reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    requests = [request._replace(**wanted) for request in options.requests(args, args.program)]
     with Progress() as progress, session.Guests() as guests:
         results = list(session.examine(requests, guests, session.Listener(progress.say, forward=echo)))
     if len(requests) == 1 and results[0].verdict == "misuse":
         raise SkillError(results[0].said)
-    print(written(results, "json" if args.json else "full", reader))
-    return exit_code(results)
+    return results

@@ -48,45 +48,57 @@ def decide(measured: Measured) -> Decision:
 def _verdict(step: Step, slow: float) -> str:
     if step.in_graphs > _ALREADY * step.nodes:
         return ALREADY
-    if step.busy > _BUSY * step.wall:
+    if is_busy(step.busy, step.wall):
         return BUSY
-    if step.wall < _GAIN * slow:
+    if not pays(step.wall, slow):
         return LITTLE
     return UNMARKED if step.name == WHOLE else GRAPH
 
 
+def is_busy(busy: float, wall: float) -> bool:
+    """Return whether the GPU works for nearly all of a time."""
+    return busy > _BUSY * wall
+
+
+def pays(now: float, as_graph: float) -> bool:
+    """Return whether a graph is faster by more than measuring may be off."""
+    return now >= _GAIN * as_graph
+
+
 def _said(verdict: str, step: Step, fast: float, slow: float) -> str:
-    least, most = _shown(step.wall / slow), _shown(step.wall / fast)
-    times = f"{least if least == most else f'{least} to {most}'} times as fast"
+    least, most = times(step.wall / slow), times(step.wall / fast)
+    gain = f"{least if least == most else f'{least} to {most}'} times as fast"
     return {
         ALREADY: f"{step.in_graphs:.0f} of {step.nodes:.0f} nodes are in graphs already: what is left is the GPU's own time",
-        BUSY: f"do not: the GPU is busy for {_percent(step.busy / step.wall)} of the step, and a graph only shortens the rest",
-        LITTLE: f"little to gain: {times}{_why_little(step)}",
-        UNMARKED: f"no step is marked in the trace: taken as one, start-up included, a graph of it is {times}; name a range "
+        BUSY: f"do not: the GPU is busy for {percent(step.busy / step.wall)} of the step, and a graph only shortens the rest",
+        LITTLE: f"little to gain: {gain}{_why_little(step)}",
+        UNMARKED: f"no step is marked in the trace: taken as one, start-up included, a graph of it is {gain}; name a range "
         "with --step, or call prof.step()",
-        GRAPH: f"graph it: {times}, if the whole step becomes one graph",
+        GRAPH: f"graph it: {gain}, if the whole step becomes one graph",
     }[verdict]
 
 
 def _why_little(step: Step) -> str:
     if step.host > step.busy:
-        share = _percent(step.host / step.wall)
+        share = percent(step.host / step.wall)
         return (
             f", because the CPU does something else than operations for {share} of the step, which a graph does not take over"
         )
     if step.other > step.late + step.waits:
-        share = _percent(step.other / step.wall)
+        share = percent(step.other / step.wall)
         return (
             f", because launches come in time: for {share} of the step the GPU waits for another stream, a copy or another rank"
         )
     return " at best, which may be the cost of profiling: measure without a profiler"
 
 
-def _shown(gain: float) -> str:
+def times(gain: float) -> str:
+    """Return a ratio with one decimal, and without from ten on."""
     return f"{gain:.1f}" if gain < _LARGE else f"{gain:.0f}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in whole percent."""
     return f"{100 * share:.0f} %"
 
 

@@ -75,7 +75,7 @@ def flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-class _Mode(TorchDispatchMode):
+class Mode(TorchDispatchMode):
     """A dispatch mode within which nothing is compiled, so that each operation has its line.
 
     A higher-order operator such as `flex_attention` comes as one operation.
@@ -102,7 +102,7 @@ class _Mode(TorchDispatchMode):
         self._stances.close()
 
 
-class Devices(_Mode):
+class Devices(Mode):
     """Sees whether anything runs on the GPU."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Devices(_Mode):
         return out
 
 
-class Recorder(_Mode):
+class Recorder(Mode):
     """Records each operation with a sample of its results; under capture the graph refreshes the samples in each replay.
 
     `capturing`: it stands within a capture. Samples of work on other streams would allocate there, which breaks the capture.
@@ -156,7 +156,7 @@ class Recorder(_Mode):
                 shapes=tuple(tuple(tensor.shape) for tensor in (*taken, *made)[:_MAX_TENSORS]),
                 inputs=inputs,
                 outputs=tuple(memory(tensor) for tensor in made[:_MAX_TENSORS]),
-                results=() if missed else _samples(made or _written(func, args, kwargs)),
+                results=() if missed else _samples(made or written(func, args, kwargs)),
                 captured=captured,
                 host=not on_gpu and bool(made) and _computes(func),
                 optimizer=stack.through("/torch/optim/"),
@@ -204,7 +204,7 @@ def _computes(func: Any) -> bool:
     )
 
 
-def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """Return the tensors that an operation without a result changes, by its schema."""
     written = []
     schema = getattr(func, "_schema", None)  # a higher-order operator has none
@@ -234,7 +234,7 @@ class Failure(NamedTuple):
     library: Place | None = None
 
 
-class Prober(_Mode):
+class Prober(Mode):
     """Captures each operation alone, then runs it eagerly, which finds all failing lines in one call."""
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
@@ -288,7 +288,7 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0][:300]
 
 
-class Watcher(_Mode):
+class Watcher(Mode):
     """Watches a capture: the first operation that raised or silently broke it, and the streams that were used."""
 
     def __init__(self) -> None:

@@ -1,0 +1,302 @@
+"""Measure what a call costs: eager, as one graph, and at the limit of this GPU.
+
+The order is part of the measurement: eager calls are timed first, then the GPU's own rates, then replays of the call if the
+check has shown that they are right; a profiler runs only after that, and the count of the work comes last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import statistics
+import time
+from bisect import bisect
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch.autograd.profiler import profile, record_function
+
+from cudagraph_skill.capture.guest import (
+    calibration,
+    checks,
+    load,
+    nodes,
+    operations,
+    regions,
+    verdict,
+    why_failed,
+    work,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.capture.guest.load import Subject
+
+    Way = Callable[[int, int], Callable[[], None]]
+
+prepare = verdict.prepare
+
+_BATCHES, _BATCH_SECONDS, _MOST_IN_BATCH, _LONG = 11, 0.05, 50, 1.0  # seconds; of a call, from which on few are timed
+_FEW = 3
+_PROFILED, _KERNELS = 3, 8  # calls; kernels that are named
+_MARK = "cudagraph_skill call"
+
+
+def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
+    """Measure one callable and report the result."""
+    if isinstance(prepared, (load.Misuse, load.Raised)):
+        verdict.run(request, prepared, report)
+        return
+    report.result(measured(prepared, report))
+
+
+def measured(source: load.Source, report: Any) -> dict[str, Any]:
+    """Return the result of the check, with `costs` where eager calls came back."""
+    try:
+        costs = _eager(source, report)
+    except Exception as error:  # noqa: BLE001 - of the user's code; the check says what it is
+        report.step("cost", "skipped", f"measuring it raised {why_failed.shown(error)}")
+        return verdict.checked(source, report)
+    result = verdict.checked(source, report)
+    if result["verdict"] not in _CAPTURED:
+        return result
+    report.draft({**result, "costs": costs})
+    try:
+        costs |= _later(source, report, replays=result["verdict"] == "safe")
+    except Exception as error:  # noqa: BLE001 - memory is short, or the GPU stopped: what is known stands
+        said = f"after the check, measuring raised {why_failed.shown(error)}"
+        report.step("cost", "failed", said)
+        result["notes"].append(said)
+    with contextlib.suppress(Exception):  # as in the check: what could not be put back is the user's object
+        source.put_back()
+    return {**result, "costs": costs}
+
+
+_CAPTURED = ("safe", "capture_error", "silent_wrong", "not_repeatable")
+
+
+class Times(NamedTuple):
+    """Seconds of a call: the median, the least and the most of batches."""
+
+    median: float
+    least: float
+    most: float
+
+
+def _eager(source: load.Source, report: Any) -> dict[str, Any]:
+    """Time eager calls."""
+    report.progress("timing eager calls")
+    start = time.monotonic()
+    why = verdict.unusable()
+    if why:
+        raise RuntimeError(why)
+    subject = source.fresh()
+    warm_ups = _warmed_up(subject)
+    submit = statistics.median(_submitted(subject, warm_ups + number) for number in range(_FEW))
+    times = _in_turns({"eager": _eager_calls(subject, warm_ups + _FEW)})["eager"]
+    report.step("cost", "ok", f"eager calls timed: {times.median * 1e6:.0f} us", time.monotonic() - start)
+    return {"eager": times._asdict(), "submit": submit, "graph": None, "capture": None, "busy": None}
+
+
+def _warmed_up(subject: Subject) -> int:
+    """Make the calls before a capture; return their number."""
+    warm_ups = checks.WARM_UPS if subject.warmup is None else subject.warmup
+    checks.warm_up(subject, warm_ups)
+    return warm_ups
+
+
+def _submitted(subject: Subject, number: int) -> float:
+    """Return the seconds after which a call returns."""
+    args, kwargs = checks.arguments(subject, number)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    subject.call(*args, **kwargs)
+    taken = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return taken
+
+
+def _eager_calls(subject: Subject, first: int) -> Way:
+    def prepared(number: int, count: int) -> Callable[[], None]:
+        args, kwargs = checks.arguments(subject, first + number)
+
+        def calls() -> None:
+            for _ in range(count):
+                subject.call(*args, **kwargs)
+
+        return calls
+
+    return prepared
+
+
+def _replays(graph: torch.cuda.CUDAGraph) -> Way:
+    def prepared(_number: int, count: int) -> Callable[[], None]:
+        def calls() -> None:
+            for _ in range(count):
+                graph.replay()
+
+        return calls
+
+    return prepared
+
+
+def _in_turns(ways: dict[str, Way]) -> dict[str, Times]:
+    """Time ways in turns, in batches of calls in a row; a way prepares `count` calls for a batch, which is not timed."""
+    first = {name: _batch(way(0, 1), 1) for name, way in ways.items()}
+    counts = {name: max(1, min(_MOST_IN_BATCH, int(_BATCH_SECONDS / taken))) for name, taken in first.items()}
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(1, 1 + (_BATCHES if max(first.values()) < _LONG else _FEW)):
+        for name, way in ways.items():
+            taken[name].append(_batch(way(number, counts[name]), counts[name]))
+    return {name: Times(statistics.median(rows), min(rows), max(rows)) for name, rows in taken.items()}
+
+
+def _batch(calls: Callable[[], None], count: int) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    calls()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / count
+
+
+def _later(source: load.Source, report: Any, replays: bool) -> dict[str, Any]:
+    """Time replays beside eager calls if they are right; then profile eager calls, and count their work."""
+    report.progress("timing replays" if replays else "measuring the GPU")
+    start = time.monotonic()
+    costs = _replayed(source.fresh()) if replays else {}
+    chains = calibration.Chains()
+    subject = source.fresh()
+    first = _warmed_up(subject)
+    profiled = _profiled(subject, first, chains)
+    captured = _as_captured(subject, first + _PROFILED) or profiled
+    counted = work.counted(subject, *checks.arguments(subject, first + 2 * _PROFILED))
+    rates = calibration.rates(product.kind for product in counted.products)
+    node, replay, shortest = chains.prices(profiled.chains)
+    report.step("cost", "ok", f"{profiled.nodes:.0f} kernels, copies and fills a call", time.monotonic() - start)
+    return {
+        **costs,
+        "busy": profiled.busy,
+        "nodes": profiled.nodes,
+        "nodes_least": profiled.least,
+        "nodes_most": profiled.most,
+        "kernels": profiled.kernels,
+        "captured_busy": captured.busy,
+        "captured_nodes": captured.nodes,
+        "node": node,
+        "replay": replay,
+        "shortest": shortest,
+        "bytes": counted.bytes,
+        "products": _by_kind(counted),
+        "floor": floor(counted, rates, shortest, profiled.busy),
+        "rates": rates._asdict(),
+    }
+
+
+def _replayed(subject: Subject) -> dict[str, Any]:
+    """Capture the call once more, and time its replays and eager calls in turns."""
+    warm_ups = _warmed_up(subject)
+    free, start = torch.cuda.mem_get_info()[0], time.perf_counter()
+    attempt = checks.capture(subject, warm_ups)
+    if attempt.error is not None:
+        raise RuntimeError(f"a second capture failed: {why_failed.shown(attempt.error)}") from attempt.error
+    nodes.ready(attempt.graph)
+    torch.cuda.synchronize()
+    seconds, memory = time.perf_counter() - start, max(0, free - torch.cuda.mem_get_info()[0])
+    times = _in_turns({"eager": _eager_calls(subject, warm_ups + 1), "graph": _replays(attempt.graph)})
+    return {"capture": seconds, "memory": memory, **{name: found._asdict() for name, found in times.items()}}
+
+
+class Profile(NamedTuple):
+    """What a profile shows of a call: seconds that the GPU works, its nodes (mean, least, most), the longest kernels.
+
+    `chains` are the seconds of the kernels of `calibration.Chains.replay`.
+    """
+
+    busy: float
+    nodes: float
+    least: int
+    most: int
+    kernels: list[tuple[str, float]]
+    chains: list[float]
+
+
+def _profiled(subject: Subject, first: int, chains: calibration.Chains | None = None) -> Profile:
+    """Profile calls from number `first` on, and replays of the chains after them."""
+    given = [checks.arguments(subject, first + number) for number in range(_PROFILED)]
+    with profile(use_device="cuda", use_kineto=True) as recorded:
+        for args, kwargs in given:
+            torch.cuda.synchronize()
+            with record_function(_MARK):
+                subject.call(*args, **kwargs)
+                torch.cuda.synchronize()
+        with record_function(_MARK):
+            if chains is not None:
+                chains.replay()
+            torch.cuda.synchronize()
+    _, *calls, after = _by_call(list(recorded.kineto_results.events()))
+    longest: Counter[str] = Counter()
+    for event in itertools.chain(*calls):
+        longest[event.name()] += event.duration_ns()
+    return Profile(
+        regions.union((event.start_ns(), event.start_ns() + event.duration_ns()) for event in itertools.chain(*calls))
+        / 1e9
+        / _PROFILED,
+        sum(map(len, calls)) / _PROFILED,
+        min(map(len, calls)),
+        max(map(len, calls)),
+        [(name, taken / 1e9 / _PROFILED) for name, taken in longest.most_common(_KERNELS)],
+        [event.duration_ns() / 1e9 for event in after],
+    )
+
+
+def _by_call(events: list[Any]) -> list[list[Any]]:
+    """Return the GPU's work before the first call, in each call, and after them, in the order in which it began."""
+    starts = sorted(event.start_ns() for event in events if event.name() == _MARK and not _on_gpu(event))
+    parts: list[list[Any]] = [[] for _ in range(_PROFILED + 2)]
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        if _on_gpu(event) and not event.is_user_annotation():
+            parts[bisect(starts, event.start_ns())].append(event)
+    return parts
+
+
+def _as_captured(subject: Subject, first: int) -> Profile | None:
+    """Profile eager calls on the path that they take while a stream captures; None if no line asks for that, or it fails."""
+    with operations.told_it_captures() as lines, contextlib.suppress(Exception):
+        found = _profiled(subject, first)
+        return found if lines else None
+    return None
+
+
+def _on_gpu(event: Any) -> bool:
+    return bool(event.device_type() == torch.autograd.DeviceType.CUDA)
+
+
+def floor(counted: work.Work, rates: calibration.Rates, shortest: float, busy: float) -> float:
+    """Return seconds below which this GPU cannot do the work: each product at its rate, and all bytes moved once.
+
+    Products follow one another, and none is shorter than the shortest kernel; all else is taken to be fused into them. A product
+    of a kind without a rate, such as float8, counts as a kernel. A call that works for less, `busy` seconds, has reached the limit: the
+    rates are the best of a few products and copies, and another one may be a little faster.
+    """
+    speed = rates.cache if counted.bytes < rates.cache_bytes else rates.memory
+    products = sum(
+        max(
+            shortest,
+            product.bytes / speed,
+            product.flops / rates.products[product.kind] if product.kind in rates.products else 0.0,
+        )
+        for product in counted.products
+    )
+    return float(min(busy, max(products, counted.bytes / speed, shortest)))
+
+
+def _by_kind(counted: work.Work) -> dict[str, dict[str, int]]:
+    """Return the number and the FLOPs of products by what they multiply."""
+    kinds: dict[str, dict[str, int]] = {}
+    for product in counted.products:
+        kind = kinds.setdefault(product.kind, {"count": 0, "flops": 0})
+        kind["count"] += 1
+        kind["flops"] += product.flops
+    return kinds

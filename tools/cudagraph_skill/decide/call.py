@@ -1,0 +1,74 @@
+"""Judge whether one graph around a call pays, by what the call costs on this GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.decide.decision import BUSY, GRAPH, LITTLE, is_busy, pays, percent, times
+from cudagraph_skill.text import duration
+
+if TYPE_CHECKING:
+    from cudagraph_skill.capture.cost import Cost
+    from cudagraph_skill.capture.result import CaptureResult
+
+FIX = "fix"
+
+
+class Part(NamedTuple):
+    """One part of the time of a call: what it goes to, and its seconds."""
+
+    what: str
+    seconds: float
+
+
+def verdict(result: CaptureResult, cost: Cost) -> str:
+    """Return graph, little, busy, or fix where a graph would pay if the call captured and replayed right; "" if unknown."""
+    if cost.kernels is None or cost.as_graph is None:
+        return ""
+    if cost.graph is None and is_busy(cost.kernels.busy, cost.eager.median):
+        return BUSY
+    if not pays(cost.eager.median, cost.as_graph):
+        return BUSY if is_busy(cost.kernels.busy, cost.eager.median) else LITTLE
+    return GRAPH if result.verdict == "safe" else FIX
+
+
+def said(result: CaptureResult, cost: Cost) -> str:
+    """Return the decision as one sentence, with the three times: now, as a graph, at the limit."""
+    judged, as_graph = verdict(result, cost), cost.as_graph
+    if not judged or as_graph is None or cost.kernels is None:
+        return f"not known: {duration(cost.eager.median)} a call now, and its kernels could not be profiled"
+    numbers = f"{duration(cost.eager.median)} now, {duration(as_graph)} as a graph"
+    numbers += f", {duration(cost.limit.seconds)} at the limit of this GPU" if cost.limit is not None else ""
+    how = "measured" if cost.graph is not None else "predicted"
+    gain = f"{times(cost.eager.median / as_graph)} times as fast ({how})"
+    share = percent(min(1.0, cost.kernels.busy / cost.eager.median))
+    return {
+        GRAPH: f"graph it: {gain}; {numbers}",
+        FIX: f"graph it once it captures right: {gain}; {numbers}",
+        LITTLE: f"little to gain: {gain}; {numbers}",
+        BUSY: f"do not: the GPU is busy for {share} of the call, and a graph only shortens the rest; {numbers}",
+    }[judged]
+
+
+def parts(cost: Cost) -> tuple[list[Part], list[Part]]:
+    """Return where the time of an eager call goes, and where that of a replay goes, measured or predicted."""
+    seen = cost.kernels
+    if seen is None or cost.as_graph is None:
+        return [], []
+    now = [Part("waiting for launches", cost.eager.median - seen.busy), *_works(seen.busy, seen.nodes, seen.shortest)]
+    graph = [
+        Part("gaps between nodes", cost.as_graph - seen.captured_busy),
+        *_works(seen.captured_busy, seen.captured_nodes, seen.shortest),
+    ]
+    return [part for part in now if part.seconds > 0], [part for part in graph if part.seconds > 0]
+
+
+def _works(busy: float, nodes: float, shortest: float) -> list[Part]:
+    least = min(busy, nodes * shortest)
+    return [Part(f"{nodes:.0f} nodes at the shortest that one takes", least), Part("what they work beyond that", busy - least)]
+
+
+def is_tiny(cost: Cost) -> bool:
+    """Return whether most of a replay is the price of having many nodes, which only fewer nodes shorten."""
+    seen, as_graph = cost.kernels, cost.as_graph
+    return seen is not None and as_graph is not None and seen.captured_nodes * (seen.shortest + seen.node) > as_graph / 2
