@@ -131,7 +131,8 @@ def _times(times: Times) -> str:
 
 
 def _busy(kernels: Kernels, eager: Times) -> str:
-    return f"{duration(kernels.busy)} ({percent(min(1.0, kernels.busy / eager.median))}) on {kernels.nodes:.0f} kernels, copies and fills"
+    share = percent(min(1.0, kernels.busy / eager.median))
+    return f"{duration(kernels.busy)} ({share}) on {kernels.nodes:.0f} kernels, copies and fills"
 
 
 def _as_graph(cost: Cost) -> str:
