@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 READING = {"search", "read", "errors", "explain", "check", "config", "recommend", "scaffold"}
-RUNNING = ("run_check", "run_map")
+RUNNING = ("run_check", "run_map", "run_decide")
 STEP = "def step(x):\n    return x * 2\n"
 
 _built = cache(app.build)  # a server serves many clients; building one takes 25 ms
@@ -256,6 +257,7 @@ def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
     assert {name: set(tools[name].input_schema["properties"]) - arguments for name in RUNNING} == {
         "run_check": {"nproc"},
         "run_map": set(),
+        "run_decide": {"step"},
     }
     for name in RUNNING:
         tool = tools[name]
@@ -360,6 +362,46 @@ def test_a_map_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.M
     text = result.content[0].text
     assert "not tried: head (the deadline is near; `deadline` gives it longer)" in text
     assert text.endswith(f"next: {data['next']}")
+
+
+def test_a_decision_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    times = {"median": 1e-3, "least": 9e-4, "most": 2e-3}
+    given = {"eager": times, "submit": 1e-3, "graph": None, "capture": None, "busy": None}
+    requests = _examined(monkeypatch, verdict="capture_error", said="fails; `--skip 3` passes calls", costs=given)
+    server = app.build("/env/python", [tmp_path])
+    result = _ask(lambda client: client.call_tool("run_decide", {"path": "train.py:step", "shapes": ["4"]}), server)
+    assert not result.is_error, result.content[0].text
+    assert [(request.cost, request.map, request.shapes) for request in requests] == [(True, False, ("4",))]
+    data = result.structured_content
+    assert (data["verdict"], data["decision"]["now"]) == ("capture_error", {**times, "submit": 1e-3})
+    assert result.content[0].text.endswith(f"next: {data['next']}")
+
+
+def test_a_trace_is_read_in_an_allowed_folder_only(tmp_path: Path) -> None:
+    allowed = tmp_path / "project"
+    allowed.mkdir()
+    work = [("kernel", "kernel", 10.0, 2.0), ("cuda_runtime", "cudaLaunchKernel", 0.0, 4.0)]
+    events = [
+        {"cat": cat, "name": name, "ts": 20.0 * n + begin, "dur": took, "args": {"correlation": n, "device": 0}}
+        for n in range(20)
+        for cat, name, begin, took in work
+    ]
+    events += [{"cat": "user_annotation", "name": "train", "ts": 0.0, "dur": 400.0, "args": {}}]
+    events = [{"ph": "X", "pid": 1, "tid": 1, **event} for event in events]
+    for folder in (allowed, tmp_path):
+        (folder / "trace.json").write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}))
+    server = app.build(allowed=[allowed])
+    result = _ask(lambda client: client.call_tool("run_decide", {"path": "trace.json", "step": "train"}), server)
+    assert not result.is_error, result.content[0].text
+    data = result.structured_content
+    assert (data["verdict"], data["decision"]["steps"]["name"]) == ("graph", "train")
+    assert result.content[0].text.startswith(f"decide: {data['summary']}")
+    other = _ask(lambda client: client.call_tool("run_decide", {"path": str(tmp_path / "trace.json")}), server)
+    assert other.is_error
+    assert "may not be read: this server reads in" in other.content[0].text
+    gone = _ask(lambda client: client.call_tool("run_decide", {"path": "gone.json"}), server)
+    assert gone.is_error
 
 
 def _region(number: int, inside: int, name: str, **known: Any) -> dict[str, Any]:
