@@ -16,6 +16,7 @@ from cudagraph_skill.capture import cost, session
 from cudagraph_skill.capture.guest import calibration, costs, load, tensors, work
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.decide import call, call_output
+from cudagraph_skill.report import html, of_call
 from cudagraph_skill.text import Steps
 from torch.nn import functional
 
@@ -297,3 +298,12 @@ def test_what_does_not_go_together_is_said(
     file.write_text("def step(x):\n    return x\n", encoding="utf-8")
     assert cli.main(["decide", *(word.format(file=file) for word in arguments)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_report_of_a_call_shows_its_times_parts_and_lines() -> None:
+    page = of_call.page(result(), READER.steps)
+    assert [bar.name for bar in page.bars] == ["now", "as a graph, measured", "as a graph, predicted", "limit of this GPU"]
+    assert [split.name for split in page.splits] == ["now", "as a graph"]
+    assert [part.kind for part in page.splits[0].parts] == ["idle", "node", "work"]
+    assert page.limit == 2e-5
+    assert page.said in html.rendered(page)

@@ -16,6 +16,7 @@ from cudagraph_skill import cli
 from cudagraph_skill.capture import map_output, region_map, session
 from cudagraph_skill.capture.guest import load, mapping, modes, regions
 from cudagraph_skill.check.output import Reader
+from cudagraph_skill.report import html, of_map
 from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
@@ -347,3 +348,11 @@ def test_without_a_map_the_text_is_that_of_the_check() -> None:
     text = map_output.written([_result(verdict="error_in_eager", said="ValueError: no", map=None)], "full", READER)
     assert text.startswith("error without a graph: ")
     assert "\nnext: " in text
+
+
+def test_a_report_of_a_map_shows_parts_and_what_to_fix() -> None:
+    page = of_map.page(_result(map=GIVEN), READER.steps)
+    assert page.bars[0].name == "now"
+    assert [table.name for table in page.tables] == ["Parts", "To fix, the most first"]
+    assert len(page.tables[0].rows) == len(region_map.shown(_result(map=GIVEN).map))
+    assert page.said in html.rendered(page)

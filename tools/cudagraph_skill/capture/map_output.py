@@ -71,7 +71,7 @@ def _map_data(given: RegionMap, reader: Reader, short: bool) -> dict[str, Any]:
             {
                 **region._asdict(),
                 "finding": output.record(region.finding, reader) if region.finding else None,
-                "graph": _graph(given, region),
+                "graph": graph(given, region),
             }
             for region in regions
         ],
@@ -120,7 +120,7 @@ def _table(given: RegionMap) -> list[str]:
                 _percent(sum(region.gpu for region in regions), given.whole.gpu),
                 _percent(sum(region.launches for region in regions), given.launches),
                 _percent(sum(region.cpu for region in regions), given.whole.cpu),
-                _graph(given, regions[0]),
+                graph(given, regions[0]),
             )
         )
     wide = max(len(name) for name, *_ in rows)
@@ -148,7 +148,7 @@ def _name(given: RegionMap, regions: Sequence[Region]) -> str:
     return f"{named} ({first.class_name})" if first.class_name and first.class_name != named else named
 
 
-def _graph(given: RegionMap, region: Region) -> str:
+def graph(given: RegionMap, region: Region) -> str:
     """Return whether a region captures, in words."""
     word = _WORDS.get(region.verdict, region.verdict)
     if given.inside_graph(region):

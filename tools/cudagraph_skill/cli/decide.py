@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import add_command
 from cudagraph_skill.cli.check import add_code, named_verdict
-from cudagraph_skill.cli.map import measured
+from cudagraph_skill.cli.map import add_html, measured, refuse_html, write_html
 from cudagraph_skill.cli.terminal import colour
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import as_json
@@ -44,6 +44,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("--trace", type=Path, metavar="FILE", help="a trace in place of a callable: .json, .json.gz or .sqlite")
     new.add_argument("--step", default="", metavar="NAME", help="of a trace, the ranges whose names begin so (ProfilerStep#)")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
+    add_html(new)
+    new.add_argument("--perfetto", metavar="FILE", help="of a trace, write the typical step for ui.perfetto.dev, too")
     add_code(new)
     new.set_defaults(run=run, program=None, function=None, continue_=False, nproc=None)
 
@@ -63,8 +65,15 @@ def _of_calls(args: argparse.Namespace) -> int:
 
     if args.step:
         raise SkillError("skill decide: --step names ranges of a trace: add --trace FILE, or leave it out")
+    if args.perfetto:
+        raise SkillError("skill decide: --perfetto writes the timeline of a trace: add --trace FILE, or leave it out")
+    refuse_html(args, "decide")
     results = measured(args, "decide", cost=True)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    if args.html:
+        from cudagraph_skill.report import of_call
+
+        write_html(args, "decide", of_call.page(results[0], reader.steps))
     if args.json:
         records = [call_output.data(result, reader) for result in results]
         print(as_json(records[0] if len(records) == 1 else {"decisions": records}))
@@ -76,12 +85,22 @@ def _of_calls(args: argparse.Namespace) -> int:
 def _of_trace(args: argparse.Namespace) -> int:
     from cudagraph_skill import decide
     from cudagraph_skill.decide import output
+    from cudagraph_skill.report import file, of_trace, perfetto
 
     given = next((name for name in _OF_A_CALL if getattr(args, name)), "a callable" if args.targets or args.program else "")
     if given:
         named = given if given == "a callable" else f"--{given}"
         raise SkillError(f"skill decide: --trace reads a trace, and {named} is for measuring a callable: give one of both")
-    decision = decide.decide(decide.measured(decide.read(args.trace), args.step))
-    steps = next_step.steps(args)
+    refuse_html(args, "decide")
+    if args.perfetto:
+        file.refuse("skill decide: --perfetto", args.perfetto, ".json", args.force)
+    timeline, steps = decide.read(args.trace), next_step.steps(args)
+    decision = decide.decide(decide.measured(timeline, args.step))
+    if args.html or args.perfetto:
+        page = of_trace.page(decision, timeline, steps)
+        if args.html:
+            write_html(args, "decide", page)
+        if args.perfetto:
+            file.save(perfetto.trace(page), "skill decide: --perfetto", args.perfetto, ".json", args.force)
     print(as_json(output.data(decision, steps)) if args.json else output.text(decision, steps))
     return output.exit_code(decision)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.cli.arguments import Parser
+    from cudagraph_skill.report.page import Page
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -36,6 +37,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]", help="the callable; FILE alone needs make() in it")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
+    add_html(new)
     add_code(new)
     new.add_argument("--nproc", type=count, help=SUPPRESS)  # refused in words
     new.set_defaults(run=run, program=None, function=None, continue_=False)
@@ -48,10 +50,39 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.check.output import Reader
 
     with named_verdict():
+        refuse_html(args, "map")
         results = measured(args, "map", map=True)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    if args.html:
+        from cudagraph_skill.report import of_map
+
+        write_html(args, "map", of_map.page(results[0], reader.steps))
     print(written(results, "json" if args.json else "full", reader))
     return exit_code(results)
+
+
+def add_html(new: Parser) -> None:
+    """Add the option for a report."""
+    new.add_argument("--html", metavar="FILE", help="write a report, too: one HTML file that loads and runs nothing")
+    new.add_argument("--force", action="store_true", help="replace a report that is there")
+
+
+def refuse_html(args: argparse.Namespace, command: str) -> None:
+    """Raise if the report cannot be written, before the work."""
+    from cudagraph_skill.report import file
+
+    if args.html is None:
+        return
+    if len(args.targets) > 1:
+        raise SkillError(f"skill {command}: --html is for one callable: leave the others out")
+    file.refuse(f"skill {command}: --html", args.html, ".html", args.force)
+
+
+def write_html(args: argparse.Namespace, command: str, page: Page) -> None:
+    """Write the report."""
+    from cudagraph_skill.report import file, html
+
+    file.save(html.rendered(page), f"skill {command}: --html", args.html, ".html", args.force)
 
 
 def measured(args: argparse.Namespace, command: str, **wanted: Any) -> list[CaptureResult]:

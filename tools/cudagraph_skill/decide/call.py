@@ -15,9 +15,10 @@ FIX = "fix"
 
 
 class Part(NamedTuple):
-    """One part of the time of a call: what it goes to, and its seconds."""
+    """One part of the time of a call: `kind` is idle, gap (between nodes), node (at the shortest) or work (beyond that)."""
 
     what: str
+    kind: str
     seconds: float
 
 
@@ -55,9 +56,9 @@ def parts(cost: Cost) -> tuple[list[Part], list[Part]]:
     seen = cost.kernels
     if seen is None or cost.as_graph is None:
         return [], []
-    now = [Part("waiting for launches", cost.eager.median - seen.busy), *_works(seen.busy, seen.nodes, seen.shortest)]
+    now = [Part("waiting for launches", "idle", cost.eager.median - seen.busy), *_works(seen.busy, seen.nodes, seen.shortest)]
     graph = [
-        Part("gaps between nodes", cost.as_graph - seen.captured_busy),
+        Part("gaps between nodes", "gap", cost.as_graph - seen.captured_busy),
         *_works(seen.captured_busy, seen.captured_nodes, seen.shortest),
     ]
     return [part for part in now if part.seconds > 0], [part for part in graph if part.seconds > 0]
@@ -65,7 +66,10 @@ def parts(cost: Cost) -> tuple[list[Part], list[Part]]:
 
 def _works(busy: float, nodes: float, shortest: float) -> list[Part]:
     least = min(busy, nodes * shortest)
-    return [Part(f"{nodes:.0f} nodes at the shortest that one takes", least), Part("what they work beyond that", busy - least)]
+    return [
+        Part(f"{nodes:.0f} nodes at the shortest that one takes", "node", least),
+        Part("what they work beyond that", "work", busy - least),
+    ]
 
 
 def is_tiny(cost: Cost) -> bool:

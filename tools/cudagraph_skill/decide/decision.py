@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from cudagraph_skill.decide.steps import Measured, Step
 
 GRAPH, LITTLE, BUSY, ALREADY, UNMARKED = "graph", "little", "busy", "already", "unmarked"
+IDLE = (  # what the GPU's idle time goes to
+    "launches that come late",
+    "launches after the CPU waited for the GPU",
+    "waits for another stream, a copy or another rank",
+    "before its first and after its last work",
+)
 _BUSY = 0.95  # of the wall time, from which on nothing is left to gain
 _GAIN = 1.1  # times as fast, below which the profiler's own cost may be all of it
 _ALREADY = 0.5  # of the nodes
@@ -104,11 +110,6 @@ def percent(share: float) -> str:
 
 def _eats(step: Step) -> tuple[tuple[str, float], ...]:
     """Return what the GPU's idle time goes to; what is not between its work lies before the first or after the last of it."""
-    inside = step.late + step.waits + step.other
-    parts = (
-        ("launches that come late", step.late),
-        ("launches after the CPU waited for the GPU", step.waits),
-        ("waits for another stream, a copy or another rank", step.other),
-        ("before its first and after its last work", max(0.0, step.idle - inside)),
-    )
+    outside = max(0.0, step.idle - (step.late + step.waits + step.other))
+    parts = zip(IDLE, (step.late, step.waits, step.other, outside), strict=True)
     return tuple(sorted(((name, seconds) for name, seconds in parts if seconds > 0), key=lambda part: -part[1]))

@@ -33,13 +33,13 @@ def exit_code(decision: Decision) -> int:
 
 def text(decision: Decision, steps: Steps) -> str:
     """Write a decision for people: the sentence, the numbers behind it, and what to do next."""
-    lines = [f"decide: {decision.said}", *_numbers(decision), *(f"note: {note}" for note in _notes(decision.measured))]
+    lines = [f"decide: {decision.said}", *_numbers(decision), *(f"note: {note}" for note in notes(decision.measured))]
     return "\n".join([*map(printable, lines), f"next: {next_step(decision, steps)}"])
 
 
 def next_step(decision: Decision, steps: Steps) -> str:
     """Return one command to paste: explain what a capture would refuse, else read on."""
-    ids = [id_ for refused, _ in _refused(decision) if (id_ := _hazard(refused))]
+    ids = [id_ for refused, _ in _refused(decision) if (id_ := hazard(refused))]
     if decision.verdict in (GRAPH, UNMARKED) and ids:
         return steps.explain(ids[0])
     return steps.read(_NEXT.get(decision.verdict, _MEASURE))
@@ -68,9 +68,9 @@ def data(decision: Decision, steps: Steps) -> dict[str, Any]:
         },
         "as_graph": {"fast": decision.fast, "slow": decision.slow},
         "idle": dict(decision.eats),
-        "refused": [{**refused._asdict(), "times": times, "hazard": _hazard(refused)} for refused, times in _refused(decision)],
+        "refused": [{**refused._asdict(), "times": times, "hazard": hazard(refused)} for refused, times in _refused(decision)],
         "kernels": [{"name": name, "seconds": time / 1e9} for name, time in step.kernels.most_common(_LISTED)],
-        "notes": _notes(measured),
+        "notes": notes(measured),
         "next": next_step(decision, steps),
     }
 
@@ -106,14 +106,14 @@ def _kernel(name: str, time: int, busy: float) -> str:
 
 def _told(refused: Refused, times: int) -> str:
     named = f"{refused.operation} ({refused.what})" if refused.operation else refused.what
-    return " ".join(filter(None, (named, f"{times} times" if times > 1 else "", _hazard(refused))))
+    return " ".join(filter(None, (named, f"{times} times" if times > 1 else "", hazard(refused))))
 
 
 def _refused(decision: Decision) -> list[tuple[Refused, int]]:
     return decision.measured.typical.refused.most_common()
 
 
-def _hazard(refused: Refused) -> str:
+def hazard(refused: Refused) -> str:
     """Return the id of the hazard behind a call that a capture would refuse; "" for memory, which a warm-up allocates."""
     if refused.what.startswith("Memcpy"):
         line = ".cpu()" if "DtoH" in refused.what else ""
@@ -123,21 +123,22 @@ def _hazard(refused: Refused) -> str:
     return hazard_of({"kind": "fails", "op": refused.operation or refused.what})
 
 
-def _notes(measured: Measured) -> list[str]:
-    notes = [_PROFILED]
+def notes(measured: Measured) -> list[str]:
+    """Return what to know about the numbers of a trace."""
+    said = [_PROFILED]
     step = measured.typical
     if measured.gpus > 1:
-        notes.append(f"the trace has work of {measured.gpus} GPUs; this is the busiest one")
+        said.append(f"the trace has work of {measured.gpus} GPUs; this is the busiest one")
     if len(measured.steps) == 1 and step.name.startswith(PROFILER_STEP):
-        notes.append("the trace has one step only, which may be warm-up: profile several")
+        said.append("the trace has one step only, which may be warm-up: profile several")
     if measured.left_out:
-        notes.append("the first step of the trace is left out, because it may be warm-up")
+        said.append("the first step of the trace is left out, because it may be warm-up")
     if step.host:
-        notes.append(
+        said.append(
             f"in pauses of over 1 ms the CPU does something else than operations for {duration(step.host)} of the step, such "
             "as loading data: that time stays"
         )
     if step.collectives:
         share = f"{100 * step.collectives / step.busy:.0f} %"
-        notes.append(f"kernels of NCCL take {share} of the GPU's time, and part of that is waiting for other ranks")
-    return notes
+        said.append(f"kernels of NCCL take {share} of the GPU's time, and part of that is waiting for other ranks")
+    return said

@@ -43,6 +43,7 @@ class Step(NamedTuple):
     `other` with work that was launched before: it waited for another stream, a copy or another rank, and would in a graph.
     `nodes` are its kernels, copies and fills, `in_graphs` those that graph launches started, `collectives` the time in NCCL's
     kernels. `host` is the time in which the CPU neither runs an operation nor calls CUDA, of pauses too long for overhead.
+    `begin` and `end` are where its range lies on the clock of the trace.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Step(NamedTuple):
     host: float
     refused: Counter[Refused]
     kernels: Counter[str]
+    begin: float = 0.0
+    end: float = 0.0
 
     @property
     def idle(self) -> float:
@@ -180,6 +183,8 @@ def _step(part: _Part) -> Step:
         sum(max(0.0, min(end, named.end) - max(start, named.start)) for start, end in part.pauses),
         _refused(work, part.calls),
         _times(work),
+        named.start,
+        named.end,
     )
 
 
@@ -220,20 +225,53 @@ def _pauses(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _idle(gaps: Iterable[tuple[float, Work]], waits: Sequence[Call]) -> tuple[float, float, float]:
-    """Divide gaps by what ended them: a late launch, one after the CPU had waited, or one that had come in time."""
+    """Return the seconds of gaps by what ended them."""
+    sizes = dict.fromkeys(WHYS, 0.0)
+    for gap in _explained(gaps, waits):
+        sizes[gap.why] += gap.end - gap.start
+    late, waited, other = sizes.values()
+    return late, waited, other
+
+
+class Gap(NamedTuple):
+    """A time in which the GPU does nothing: it ends with a `late` launch, with one after the CPU `waited`, or otherwise."""
+
+    start: float
+    end: float
+    why: str
+
+
+WHYS = ("late", "waited", "other")
+
+
+def _explained(gaps: Iterable[tuple[float, Work]], waits: Sequence[Call]) -> Iterator[Gap]:
+    """Yield gaps with what ended them: a late launch, one after the CPU had waited, or one that had come in time."""
     ends = sorted(call.end for call in waits)
-    late = waited = other = 0.0
     for size, work in gaps:
         begin = work.start - size
         if work.launched is None or work.launched <= begin:
-            other += size
+            yield Gap(begin, work.start, "other")
             continue
         number = bisect_left(ends, begin)
-        if number < len(ends) and ends[number] <= work.launched:
-            waited += size
-        else:
-            late += size
-    return late, waited, other
+        waited = number < len(ends) and ends[number] <= work.launched
+        yield Gap(begin, work.start, "waited" if waited else "late")
+
+
+class Content(NamedTuple):
+    """What a step holds: the GPU's work that it launched, the gaps before that, and the calls by which the CPU waits."""
+
+    work: Sequence[Work]
+    gaps: Sequence[Gap]
+    waits: Sequence[Call]
+
+
+def content(timeline: Timeline, step: Step) -> Content:
+    """Return what lies in the range of a step."""
+    own = [work for work in timeline.work if step.begin <= work.asked < step.end]
+    waits = [call for call in timeline.calls if step.begin <= call.start < step.end and _WAITS.match(call.name)]
+    mine = set(own)
+    gaps = [(work.start - begin, work) for begin, work in _gaps(timeline.work) if work in mine]
+    return Content(own, list(_explained(gaps, waits)), waits)
 
 
 def _refused(work: Iterable[Work], calls: Iterable[Call]) -> Counter[Refused]:

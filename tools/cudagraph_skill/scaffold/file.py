@@ -6,10 +6,10 @@ import difflib
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill import files
 from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import render, rules
@@ -195,18 +195,7 @@ def _obstacle(file: str, path: Path, force: bool) -> str:
         if os.path.lexists(path.parent):
             return f"{path.parent} is no folder; name one that is"
         return f"there is no folder {path.parent}: make it first, `mkdir -p {operand(str(path.parent))}`"
-    return _occupied(path, force)
-
-
-def _occupied(path: Path, force: bool) -> str:
-    """Return why the existing file or its folder prevents writing; "" if neither does."""
-    if os.path.lexists(path) and not force:
-        return "it is there already, and stays as it is: name another file, or add `--force` to replace it"
-    if path.exists() and not path.is_file():
-        return "that is no file that could be replaced; name another"
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return "it is write-protected; name a file that you may write"
-    return ""
+    return files.occupied(path, force)
 
 
 def save(text: str, file: str, force: bool = False) -> None:
@@ -217,16 +206,7 @@ def save(text: str, file: str, force: bool = False) -> None:
     """
     path = writable(file, force)
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".scaffold.", suffix=".py")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as new:
-                new.write(text)
-                new.flush()  # a full disk shows here, before the file is created
-                path.touch(exist_ok=force)  # so that one which came meanwhile is seen, and a new one has the usual rights
-                os.fchmod(new.fileno(), path.stat().st_mode & 0o7777)
-            Path(name).replace(path)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        files.save(text, path, force)
     except FileExistsError:
         raise SkillError(f"skill scaffold: {file} is there already and stays as it is: add `--force` to replace it") from None
     except OSError as error:

@@ -1,0 +1,198 @@
+"""Reports: one HTML file that loads and runs nothing, whatever stands in a result, and a trace for Perfetto."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cudagraph_skill import cli
+from cudagraph_skill.report import html, perfetto
+from cudagraph_skill.report.page import Bar, Cell, Lane, Page, Part, Span, Split, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VOID = {"meta", "rect", "br"}
+NASTY = "<script>alert(1)</script>\"'&\x1b[31m"
+
+
+class Checked(HTMLParser):
+    """Reads a page: its text, and what would load something; each element that is opened has to be closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.loads: list[tuple[str, str]] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what would load or run something."""
+        self.tags.append(tag)
+        self.loads += [
+            (name, value or "") for name, value in attrs if name in ("src", "href", "action") or name.startswith("on")
+        ]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close the innermost element."""
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep the text."""
+        self.text.append(data)
+
+
+PAGE = Page(
+    title=f"skill decide: {NASTY}",
+    verdict="graph",
+    said=NASTY,
+    next="skill read x",
+    bars=[Bar("now", "now", 2e-3, 1e-3, 3e-3, "2 ms"), Bar("limit", "limit", 1e-5, 1e-5, 1e-5, "10 us")],
+    limit=1e-5,
+    splits=[Split("now", [Part(NASTY, "idle", 1e-3), Part("work", "work", 1e-3)])],
+    lanes=[Lane("GPU works", [Span(0.0, 1e-3, "work", NASTY), Span(2e-3, 2.5e-3, "work", "gemm")])],
+    length=4e-3,
+    tables=[Table("kernels", ("kernel", "share"), [[Cell(NASTY, depth=2), Cell("50 %", 0.5)]])],
+    notes=[NASTY],
+    facts=[("gpu", NASTY)],
+)
+
+
+def test_a_page_loads_and_runs_nothing_whatever_names_it_shows() -> None:
+    text = html.rendered(PAGE)
+    page = Checked(text)
+    assert page.loads == []
+    assert "script" not in page.tags
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert "".join(page.text).count("<script>") >= 5  # told as text
+
+
+def test_a_page_without_anything_but_a_sentence_is_whole() -> None:
+    page = Checked(html.rendered(Page("skill decide: step", "lacking", "no GPU", "skill read SKILL.md")))
+    assert {"no GPU", "skill read SKILL.md"} <= {part.strip() for part in page.text}
+    assert "svg" not in page.tags
+
+
+@pytest.mark.parametrize(("part", "whole", "share"), [(1, 4, "25.00"), (5, 4, "100.00"), (-1, 4, "0.00"), (1, 0, "0")])
+def test_shares_stay_within_their_track(part: float, whole: float, share: str) -> None:
+    assert html.percent(part, whole) == share
+
+
+def test_of_many_spans_those_are_drawn_that_can_be_told_apart() -> None:
+    spans = [Span(n * 1e-6, n * 1e-6 + 5e-7, "work", "gemm" if n % 2 else "add") for n in range(100_000)]
+    drawn = html.drawn(spans, 0.1)
+    assert [(span.start, span.end, span.name) for span in drawn] == [(0, 4000, "several")]
+    apart = html.drawn([Span(0.0, 0.01, "work", "a"), Span(0.05, 0.06, "work", "a"), Span(0.05, 0.06, "idle", "b")], 0.1)
+    assert [(span.start, span.end, span.kind) for span in apart] == [
+        (0, 400, "work"),
+        (2000, 2400, "idle"),
+        (2000, 2400, "work"),
+    ]
+    assert html.drawn([Span(0.0, 0.0, "now", "launch")], 1.0) == [Span(0, 1, "now", "launch")]
+
+
+def test_a_trace_for_perfetto_has_a_thread_for_each_lane_and_times_in_microseconds() -> None:
+    events = json.loads(perfetto.trace(PAGE))["traceEvents"]
+    assert [event["args"]["name"] for event in events if event["name"] == "thread_name"] == ["GPU works"]
+    complete = [event for event in events if event["ph"] == "X"]
+    assert [(event["ts"], event["dur"], event["tid"]) for event in complete] == [(0.0, 1000.0, 1), (2000.0, 500.0, 1)]
+    assert all(isinstance(event["name"], str) and event["name"].isprintable() for event in complete)
+
+
+# The options
+
+
+def launch_bound() -> dict[str, Any]:
+    """Return a trace of three steps, each of ten kernels whose launches come late."""
+    events: list[dict[str, Any]] = []
+    for step in range(3):
+        begin = 1000.0 * step
+        events.append({"cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": begin, "dur": 990.0, "args": {}})
+        for number in range(10):
+            tied = {"correlation": 100 * step + number, "device": 0}
+            events.append(
+                {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": begin + 90 * number, "dur": 5.0, "args": tied}
+            )
+            events.append({"cat": "kernel", "name": "gemm", "ts": begin + 90 * number + 8, "dur": 20.0, "args": tied})
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [],
+        "traceEvents": [{"ph": "X", "pid": 1, "tid": 1, **each} for each in events],
+    }
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(launch_bound()), encoding="utf-8")
+    return path
+
+
+def test_a_decision_from_a_trace_is_written_as_a_page_and_for_perfetto(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, timeline = trace.with_name("report.html"), trace.with_name("step.json")
+    assert cli.main(["decide", "--trace", str(trace), "--html", str(page), "--perfetto", str(timeline)]) == 0
+    said = capsys.readouterr().out.splitlines()[0].removeprefix("decide: ")
+    checked = Checked(page.read_text(encoding="utf-8"))
+    assert said in checked.text
+    assert checked.loads == []
+    names = [
+        event["args"]["name"] for event in json.loads(timeline.read_text())["traceEvents"] if event["name"] == "thread_name"
+    ]
+    assert names == ["GPU works", "GPU idle", "launches"]
+    assert stat.S_IMODE(page.stat().st_mode) == stat.S_IMODE(trace.stat().st_mode)
+
+
+def test_a_report_that_is_there_stays_unless_it_may_be_replaced(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = trace.with_name("report.html")
+    page.write_text("mine", encoding="utf-8")
+    command = ["decide", "--trace", str(trace), "--html", str(page)]
+    assert cli.main(command) == 2
+    assert "it is there already, and stays as it is" in capsys.readouterr().err
+    assert page.read_text(encoding="utf-8") == "mine"
+    assert cli.main([*command, "--force"]) == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("report.txt", "its name has to end in .html; for example"),
+        ("nowhere/report.html", "there is no folder"),
+        (".", "a file is needed"),
+        ("a" * 300 + ".html", "name another file"),
+        ("a\0.html", "name another file"),
+    ],
+)
+def test_a_name_that_is_no_place_for_a_report_is_told_before_the_work(
+    name: str, said: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["decide", "--trace", "not-read.json", "--html", str(trace.parent / name)]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["map", "decide"])
+def test_one_report_is_for_one_callable(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("def make():\n    return {}\n", encoding="utf-8")
+    targets = [str(tmp_path / name) for name in ("a.py", "b.py")]
+    assert cli.main([command, *targets, "--html", str(tmp_path / "x.html")]) == 2
+    assert "--html is for one callable" in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_perfetto_is_for_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.py").write_text("def make():\n    return {}\n", encoding="utf-8")
+    assert cli.main(["decide", str(tmp_path / "a.py"), "--perfetto", str(tmp_path / "x.json")]) == 2
+    assert "add --trace FILE, or leave it out" in capsys.readouterr().err

@@ -1,0 +1,53 @@
+"""Write a report to the file that an option names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cudagraph_skill import files
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import operand, shortened
+
+
+def refuse(option: str, file: str, suffix: str, force: bool) -> None:
+    """Raise if a report cannot be written: said before the work, not after it.
+
+    Raises:
+        SkillError: the message says what to change.
+    """
+    _target(option, file, suffix, force)
+
+
+def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
+    """Write the report, whole or not at all.
+
+    Raises:
+        SkillError: it cannot be written, or is there.
+    """
+    path = _target(option, file, suffix, force)
+    try:
+        files.save(text, path, force)
+    except OSError as error:
+        raise SkillError(f"{option} {operand(file)}: not written: {error.strerror}; name a file in a folder of yours") from None
+
+
+def _target(option: str, file: str, suffix: str, force: bool) -> Path:
+    path = Path(file)
+    try:
+        why, real = _obstacle(path, suffix, force), Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:  # a name that is too long or contains NUL
+        why = f"{getattr(error, 'strerror', None) or error}; name another file"
+    if why:
+        raise SkillError(f"{option} {operand(shortened(file))}: {why}")
+    return real
+
+
+def _obstacle(path: Path, suffix: str, force: bool) -> str:
+    if not path.name or path.is_dir():
+        return f"a file is needed, for example {operand(str(path / f'report{suffix}'))}"
+    if path.suffix != suffix:
+        return f"its name has to end in {suffix}; for example {operand(str(path.with_suffix(suffix)))}"
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}: make it first, `mkdir -p {operand(str(path.parent))}`"
+    return files.occupied(path, force)

@@ -1,0 +1,78 @@
+"""Make a page of a call that was measured on this GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.decide import call, call_output
+from cudagraph_skill.report.page import Bar, Cell, Page, Part, Split, Table, named
+from cudagraph_skill.text import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudagraph_skill.capture.cost import Cost, Times
+    from cudagraph_skill.capture.result import CaptureResult
+    from cudagraph_skill.text import Steps
+
+
+def page(result: CaptureResult, steps: Steps) -> Page:
+    """Return the page of a decision; without costs it has the check's sentence only."""
+    cost = result.cost
+    if cost is None:
+        return Page(f"skill decide: {result.target.name}", result.verdict, result.said, call_output.next_step(result, steps))
+    now, graph = call.parts(cost)
+    return Page(
+        title=f"skill decide: {result.target.name or result.target.path}",
+        verdict=call.verdict(result, cost) or "not known",
+        said=call.said(result, cost),
+        next=call_output.next_step(result, steps),
+        bars=_bars(cost),
+        limit=cost.limit.seconds if cost.limit is not None else None,
+        splits=[split for split in (_split("now", now), _split("as a graph", graph)) if split.parts],
+        tables=[table for table in (_kernels(cost), _findings(result)) if table.rows],
+        notes=[*call_output.notes(cost), *result.notes],
+        facts=[(name, value) for name, value in result.machine.items() if value],
+    )
+
+
+def _bars(cost: Cost) -> list[Bar]:
+    bars = [_bar("now", "now", cost.eager)]
+    if cost.graph is not None:
+        bars.append(_bar("as a graph, measured", "graph", cost.graph))
+    if cost.predicted is not None and cost.within is not None:
+        least, most = cost.within
+        said = f"{duration(cost.predicted)} ({duration(least)} to {duration(most)})"
+        bars.append(Bar("as a graph, predicted", "graph", cost.predicted, least, most, said))
+    if cost.limit is not None:
+        seconds = cost.limit.seconds
+        bars.append(Bar("limit of this GPU", "limit", seconds, seconds, seconds, duration(seconds)))
+    return bars
+
+
+def _bar(name: str, kind: str, times: Times) -> Bar:
+    said = f"{duration(times.median)} ({duration(times.least)} to {duration(times.most)})"
+    return Bar(name, kind, times.median, times.least, times.most, said)
+
+
+def _split(name: str, parts: Sequence[call.Part]) -> Split:
+    return Split(name, [Part(part.what, part.kind, part.seconds) for part in parts])
+
+
+def _kernels(cost: Cost) -> Table:
+    seen = cost.kernels
+    rows = [
+        [Cell(named(name)), Cell(duration(taken)), Cell(f"{100 * taken / seen.busy:.0f} %", taken / seen.busy)]
+        for name, taken in (seen.longest if seen is not None and seen.busy > 0 else ())
+        if seen is not None
+    ]
+    return Table("Longest kernels of an eager call", ("kernel", "time", "of the GPU's time"), rows)
+
+
+def _findings(result: CaptureResult) -> Table:
+    rows = [
+        [Cell(f"{finding.path}:{finding.line}"), Cell(finding.id), Cell(finding.message)]
+        for finding in result.findings
+        if finding.observed
+    ]
+    return Table("In the way", ("line", "hazard", "what was seen"), rows)
