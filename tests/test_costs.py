@@ -181,7 +181,13 @@ def test_a_report_of_other_types_is_no_cost() -> None:
         {**GIVEN, "graph": 1},
         {**GIVEN, "kernels": [1]},
     ]
-    forged += [{**GIVEN, "products": {"a": 1}}, {**GIVEN, "floor": None}, {**GIVEN, "capture": None}, {**GIVEN, "nodes": -1}]
+    forged += [
+        {**GIVEN, "products": {"a": 1}},
+        {**GIVEN, "floor": "x"},
+        {**GIVEN, "bytes": None},
+        {**GIVEN, "capture": None},
+        {**GIVEN, "nodes": -1},
+    ]
     assert [given for given in forged if cost.is_costs(given)] == []
 
 
@@ -258,6 +264,15 @@ def test_the_text_has_the_three_numbers_and_what_lies_between_them() -> None:
         "note: most of a replay is the price of 160 nodes",
     ):
         assert line in text
+
+
+def test_without_a_count_of_the_work_the_other_numbers_stand() -> None:
+    given = result(floor=None)
+    assert given.cost is not None
+    assert given.cost.limit is None
+    assert call.said(given, given.cost) == "graph it: 5.0 times as fast (measured); 1 ms now, 200 us as a graph"
+    assert "limit" not in call_output.text(given, READER)
+    assert html.rendered(of_call.page(given, READER.steps))
 
 
 def test_json_has_the_same_numbers() -> None:

@@ -253,7 +253,7 @@ def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
     assert set(tools) == {*READING, *RUNNING}
     assert tools["run_check"].title == "Capture on the GPU and compare with eager"
     assert tools["run_map"].title == "Map the parts of a call that a graph can hold"
-    arguments = {"path", "function", "inputs", "shapes", "program", "warmup", "deadline"}
+    arguments = {"path", "function", "inputs", "shapes", "program", "skip", "warmup", "deadline"}
     assert {name: set(tools[name].input_schema["properties"]) - arguments for name in RUNNING} == {
         "run_check": {"nproc"},
         "run_map": set(),
@@ -329,7 +329,7 @@ def test_a_program_is_run_as_one_and_under_torchrun_where_ranks_are_asked_for(
     requests = _examined(monkeypatch, verdict="safe", said="captures", notes=["add `--nproc N`"])
     server = app.build("/env/python", [tmp_path])
     for arguments in (
-        {"path": "train.py:step", "program": ["--lr", "1"]},
+        {"path": "train.py:step", "program": ["--lr", "1"], "skip": 9},
         {"path": "train.py", "function": "step", "nproc": 2},
     ):
         result = _ask(lambda client, arguments=arguments: client.call_tool("run_check", arguments), server)
@@ -337,6 +337,7 @@ def test_a_program_is_run_as_one_and_under_torchrun_where_ranks_are_asked_for(
         assert result.structured_content["ranks"] == []
     alone, ranks = requests
     assert (alone.target, alone.program, alone.launch) == ("step", (f"{tmp_path}/train.py", "--lr", "1"), None)
+    assert (alone.skip, ranks.skip) == (9, None)
     assert (ranks.target, ranks.program, ranks.folder) == ("step", (f"{tmp_path}/train.py",), str(tmp_path))
     assert ranks.launch is not None
     assert ranks.launch.options == ("--standalone", "--nproc-per-node=2")

@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 _ARGUMENTS = {"into": "path", "for": "versions", "force": "replace", "shape": "shapes"}  # named otherwise than the option
 _DEFAULTS = {**Options._field_defaults, **Answers._field_defaults, "replace": False, "verify": False}
 _FLAGS = [name for name, value in _DEFAULTS.items() if value is False or name == "training"]
-_VALUED = {*Options._fields, *Answers._fields, "path", "versions", "deadline", "inputs", "nproc"}.difference(_FLAGS)
+_VALUED = {*Options._fields, *Answers._fields, "path", "versions", "deadline", "inputs", "nproc", "skip"}.difference(_FLAGS)
 _ALONE = {**{name: f"{name}=true" for name in _FLAGS}, **{name: name for name in _VALUED}, "inference": "training=false"}
 _LISTS = {"for", "shape"}  # options that may be given several times
-_NUMBERS = {"busy", "deadline", "nproc", *(name for name, value in Options._field_defaults.items() if type(value) is int)}
+_NUMBERS = {
+    "busy",
+    "deadline",
+    "nproc",
+    "skip",
+    *(name for name, value in Options._field_defaults.items() if type(value) is int),
+}
 _SPEAKER = re.compile(r"^skill [a-z]+: ")  # the client knows whom it called
 _QUOTED = re.compile("`([^`]+)`")
 

@@ -62,7 +62,8 @@ class Cost:
     """What one call costs.
 
     `submit` are the seconds after which an eager call returns. `graph` are measured replays, `capture` and `memory` the seconds
-    and bytes of the capture; None where replays are not right. `kernels` and `limit` are None if the profile did not come.
+    and bytes of the capture; None where replays are not right. `kernels` and `limit` are None if the profile, or the count of
+    the work, did not come.
     """
 
     eager: Times
@@ -110,28 +111,29 @@ def is_costs(given: Any) -> bool:
         return False
     if given.get("graph") is not None and not (_are_times(given["graph"]) and _is_number(given.get("capture"))):
         return False
-    return given.get("busy") is None or _has_profile(given)
+    return (given.get("busy") is None or _has_profile(given)) and (given.get("floor") is None or _has_limit(given))
 
 
 _PRICES = ("captured_busy", "captured_nodes", "node", "replay", "shortest")
-_PROFILE = ("busy", "nodes", "nodes_least", "nodes_most", *_PRICES, "bytes", "floor")
+_PROFILE = ("busy", "nodes", "nodes_least", "nodes_most", *_PRICES)
 
 
 def _has_profile(given: dict[str, Any]) -> bool:
-    kernels, products = given.get("kernels"), given.get("products")
-    if (
-        not isinstance(kernels, list)
-        or not isinstance(products, dict)
-        or not all(_is_number(given.get(name)) for name in _PROFILE)
-    ):
+    kernels = given.get("kernels")
+    if not isinstance(kernels, list) or not all(_is_number(given.get(name)) for name in _PROFILE):
         return False
-    named = all(
+    return all(
         isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and _is_number(pair[1]) for pair in kernels
     )
-    counts = all(
+
+
+def _has_limit(given: dict[str, Any]) -> bool:
+    products = given.get("products")
+    if not isinstance(products, dict) or not all(_is_number(given.get(name)) for name in ("bytes", "floor")):
+        return False
+    return all(
         isinstance(kind, dict) and all(_is_number(kind.get(name)) for name in ("count", "flops")) for kind in products.values()
     )
-    return named and counts
 
 
 def _are_times(given: Any) -> bool:
@@ -152,7 +154,7 @@ def of_result(given: Mapping[str, Any]) -> Cost:
         capture=float(given["capture"]) if given.get("graph") else None,
         memory=int(given.get("memory") or 0) if given.get("graph") else None,
         kernels=_kernels(given) if profiled else None,
-        limit=_limit(given) if profiled else None,
+        limit=_limit(given) if given.get("floor") is not None else None,
     )
 
 

@@ -40,7 +40,7 @@ def text(result: CaptureResult, reader: Reader) -> str:
     lines = [
         f"decide: {result.target.name}: {call.said(result, result.cost)}",
         *_numbers(result, result.cost),
-        *(f"note: {note}" for note in (*notes(result.cost), *result.notes)),
+        *(f"note: {note}" for note in (*notes(result.cost, call.verdict(result, result.cost)), *result.notes)),
     ]
     return "\n".join([*map(printable, lines), f"next: {next_step(result, reader.steps)}"])
 
@@ -68,7 +68,7 @@ def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
         "kernels": cost.kernels._asdict() if cost.kernels else None,
         "time_now": [part._asdict() for part in now],
         "time_as_graph": [part._asdict() for part in graph],
-        "notes": notes(cost),
+        "notes": notes(cost, call.verdict(result, cost)),
     }
     return {**checked, "decision": decision, "next": next_step(result, reader.steps)}
 
@@ -83,9 +83,11 @@ def next_step(result: CaptureResult, steps: Steps) -> str:
     return capture_output.next_step(result, steps)
 
 
-def notes(cost: Cost) -> list[str]:
-    """Return what makes the numbers less certain, and what would shorten a replay."""
+def notes(cost: Cost, verdict: str = "") -> list[str]:
+    """Return what makes the numbers less certain, what would shorten a replay, and what else to try."""
     said = []
+    if verdict == call.FIX:
+        said.append("to see which parts capture as they are, and what graphs of those alone bring, map the call")
     seen = cost.kernels
     if seen is not None and seen.most > seen.least:
         said.append(f"calls differ: {seen.least} to {seen.most} kernels, copies and fills in those that were profiled")

@@ -31,7 +31,7 @@ def page(result: CaptureResult, steps: Steps) -> Page:
         limit=cost.limit.seconds if cost.limit is not None else None,
         splits=[split for split in (_split("now", now), _split("as a graph", graph)) if split.parts],
         tables=[table for table in (_kernels(cost), _findings(result)) if table.rows],
-        notes=[*call_output.notes(cost), *result.notes],
+        notes=[*call_output.notes(cost, call.verdict(result, cost)), *result.notes],
         facts=[(name, value) for name, value in result.machine.items() if value],
     )
 

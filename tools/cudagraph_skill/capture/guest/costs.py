@@ -171,10 +171,12 @@ def _later(source: load.Source, report: Any, replays: bool) -> dict[str, Any]:
     first = _warmed_up(subject)
     profiled = _profiled(subject, first, chains)
     captured = _as_captured(subject, first + _PROFILED) or profiled
-    counted = work.counted(subject, *checks.arguments(subject, first + 2 * _PROFILED))
-    rates = calibration.rates(product.kind for product in counted.products)
     node, replay, shortest = chains.prices(profiled.chains)
     report.step("cost", "ok", f"{profiled.nodes:.0f} kernels, copies and fills a call", time.monotonic() - start)
+    try:
+        costs |= _limit(subject, first + 2 * _PROFILED, shortest, profiled.busy)
+    except Exception as error:  # noqa: BLE001 - memory is short, or tensors of a kind that cannot be counted
+        report.step("limit", "skipped", f"counting the work raised {why_failed.shown(error)}")
     return {
         **costs,
         "busy": profiled.busy,
@@ -187,9 +189,17 @@ def _later(source: load.Source, report: Any, replays: bool) -> dict[str, Any]:
         "node": node,
         "replay": replay,
         "shortest": shortest,
+    }
+
+
+def _limit(subject: Subject, number: int, shortest: float, busy: float) -> dict[str, Any]:
+    """Count the work of one call, and measure how fast this GPU does such work."""
+    counted = work.counted(subject, *checks.arguments(subject, number))
+    rates = calibration.rates(product.kind for product in counted.products)
+    return {
         "bytes": counted.bytes,
         "products": _by_kind(counted),
-        "floor": floor(counted, rates, shortest, profiled.busy),
+        "floor": floor(counted, rates, shortest, busy),
         "rates": rates._asdict(),
     }
 
