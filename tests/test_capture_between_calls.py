@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture.guest import between_calls
+from cudagraph_skill.capture.guest.between_calls import IN_PLACE, MEMORY, TENSOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,28 +39,30 @@ def _step(module: Any) -> None:
         module.weight -= 0.5
 
 
-CHANGES: dict[str, tuple[Callable[[Any], Any], str, bool]] = {
-    "an optimizer": (_step, "self.weight", False),
-    "a buffer that is emptied": (lambda module: module.seen.fill_(2), "self.seen", False),
-    "a count": (lambda module: module.count.add_(1), "self.count", False),
-    "another mask": (lambda module: setattr(module, "mask", torch.zeros(3)), "self.mask", True),
-    "a longer mask": (lambda module: setattr(module, "mask", torch.zeros(5)), "self.mask", True),
-    "another buffer": (lambda module: setattr(module, "seen", torch.full((3,), 2.0)), "self.seen", True),
-    "other memory of a weight": (lambda module: setattr(module.weight, "data", torch.zeros(3)), "self.weight", False),
+CHANGES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "an optimizer": (_step, "self.weight", IN_PLACE),
+    "a buffer that is emptied": (lambda module: module.seen.fill_(2), "self.seen", IN_PLACE),
+    "a count": (lambda module: module.count.add_(1), "self.count", IN_PLACE),
+    "another mask": (lambda module: setattr(module, "mask", torch.zeros(3)), "self.mask", TENSOR),
+    "a longer mask": (lambda module: setattr(module, "mask", torch.zeros(5)), "self.mask", TENSOR),
+    "another buffer": (lambda module: setattr(module, "seen", torch.full((3,), 2.0)), "self.seen", TENSOR),
+    "other memory of a weight": (lambda module: setattr(module.weight, "data", torch.zeros(3)), "self.weight", MEMORY),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_found_and_made_again(name: str) -> None:
-    change, path, anew = CHANGES[name]
+    change, path, how = CHANGES[name]
     one, other = layer(), layer()
     given = changed(one, change)
-    assert [(each.path, each.anew) for each in given] == [(path, anew)]
+    assert [(each.path, each.how) for each in given] == [(path, how)]
     before = getattr(other, path.removeprefix("self."))
+    memory = before.data_ptr()
     held = between_calls.put([("self", other)], given)
     after = getattr(other, path.removeprefix("self."))
     assert torch.equal(after, getattr(one, path.removeprefix("self.")))
-    assert (after is before) is not anew
+    assert (after is before) is (how != TENSOR)
+    assert (after.data_ptr() == memory) is (how == IN_PLACE)
     assert [each.data_ptr() for each in held] == [after.data_ptr()]
     assert after.data_ptr() != given[0].values.data_ptr()
 
@@ -77,7 +80,7 @@ def test_a_new_gradient_is_given_in_place() -> None:
     one = layer()
     one.weight.grad = torch.zeros(3)
     given = changed(one, lambda module: setattr(module.weight, "grad", torch.ones(3)))
-    assert [(each.path, each.anew) for each in given] == [("self.weight.grad", False)]
+    assert [(each.path, each.how) for each in given] == [("self.weight.grad", IN_PLACE)]
 
 
 def test_giving_values_does_not_move_the_version_of_a_weight() -> None:

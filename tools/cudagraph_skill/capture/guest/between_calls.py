@@ -16,23 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NORM_DTYPE = {torch.float64: torch.float64}  # of halves in float, so that they do not overflow
+IN_PLACE, MEMORY, TENSOR = "in place", "memory", "tensor"
 _SHARE_OF_FREE_MEMORY = 8  # at most one part in so many holds the values of all calls
 
 
 class Mark(NamedTuple):
-    """A tensor as one call left it: where it lies, its version, and the norm of its values if the GPU holds them."""
+    """A tensor as one call left it: where it lies, its version, the norm of its values if the GPU holds them; and its id."""
 
     place: tuple[Any, ...]
     version: int | None
     norm: float
+    identity: int
+
+    def differs(self, other: Mark) -> bool:
+        """Return whether memory or values are others; a view of the same memory is no change."""
+        return self[:3] != other[:3]
 
 
 class Given(NamedTuple):
-    """The values that a program gave a tensor before a call; `anew` if it put another tensor in its place."""
+    """The values that a program gave a tensor before a call, and how: IN_PLACE, as other MEMORY of it, or as another TENSOR."""
 
     path: str
     values: torch.Tensor
-    anew: bool
+    how: str
 
 
 class Between:
@@ -55,9 +61,9 @@ class Between:
         if not self._marks:
             return []
         now, there = _marks(roots), _plain(roots)
-        changed = [path for path, mark in now.items() if self._marks.get(path, mark) != mark]
+        changed = [path for path, mark in now.items() if mark.differs(self._marks.get(path, mark))]
         return [
-            Given(path, there[path].detach().clone(), _is_another(self._marks[path], now[path], there[path], path))
+            Given(path, there[path].detach().clone(), _how(self._marks[path], now[path], there[path], path))
             for path in changed
             if self._fits(path, there[path])
         ]
@@ -75,17 +81,19 @@ class Between:
 
 
 def put(roots: list[tuple[str, Any]], given: Iterable[Given]) -> list[torch.Tensor]:
-    """Give the tensors these values, in place or as a new tensor as the program did; return what holds them now."""
+    """Give the tensors these values in the way of the program; return what holds them now."""
     chosen = list(given)
-    new = {each.path: each.values.clone() for each in chosen if each.anew}
+    new = {each.path: each.values.clone() for each in chosen if each.how == TENSOR}
     state.assign(roots, new)
     there = _plain(roots) if chosen else {}
     held = []
     for each in chosen:
         tensor = there.get(each.path)
-        if tensor is None or tensor.shape != each.values.shape:
+        if tensor is None:
             continue
-        if tensor is not new.get(each.path):
+        if each.how == MEMORY:
+            tensor.data = each.values.clone()
+        elif tensor is not new.get(each.path) and tensor.shape == each.values.shape:
             tensor.data.copy_(each.values)  # `.data` has a version counter of its own: what the program holds goes on
         held.append(tensor)
     return held
@@ -94,7 +102,7 @@ def put(roots: list[tuple[str, Any]], given: Iterable[Given]) -> list[torch.Tens
 def notes(recorded: Iterable[list[Given]], left_out: set[str], wrong: bool) -> list[str]:
     """Return notes on tensors that the program replaces between calls, if a replay is wrong, and on those that were not kept."""
     said = []
-    anew = sorted({each.path for given in recorded for each in given if each.anew})
+    anew = sorted({each.path for given in recorded for each in given if each.how != IN_PLACE})
     if wrong and anew:
         said.append(
             f"between calls the program puts a new tensor in {_listed(anew)}: a graph goes on with the one of the capture, so copy into that"
@@ -127,12 +135,12 @@ def _plain(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
 def _marks(roots: list[tuple[str, Any]]) -> dict[str, Mark]:
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()  # a stream of the program may still write
-    return {
-        path: Mark(
-            (tensor.shape, tensor.dtype, tensor.data_ptr()), tensor._version, _norm(tensor.detach()) if tensor.is_cuda else 0.0
-        )
-        for path, tensor in _plain(roots).items()
-    }
+    return {path: _mark(tensor) for path, tensor in _plain(roots).items()}
+
+
+def _mark(tensor: torch.Tensor) -> Mark:
+    norm = _norm(tensor.detach()) if tensor.is_cuda else 0.0
+    return Mark((tensor.shape, tensor.dtype, tensor.data_ptr()), tensor._version, norm, id(tensor))
 
 
 def _norm(tensor: torch.Tensor) -> float:
@@ -142,6 +150,10 @@ def _norm(tensor: torch.Tensor) -> float:
     return 0.0 if tensor.dtype.is_floating_point or tensor.is_complex() else float(tensor.sum())
 
 
-def _is_another(before: Mark, now: Mark, tensor: torch.Tensor, path: str) -> bool:
-    """Return whether the program put another plain tensor there; new gradients are told apart elsewhere (gradients.py)."""
-    return before.place != now.place and type(tensor) is torch.Tensor and not path.endswith(".grad")
+def _how(before: Mark, now: Mark, tensor: torch.Tensor, path: str) -> str:
+    """Return how the program gave the tensor these values; new gradients are told apart elsewhere (gradients.py)."""
+    if before.place == now.place or path.endswith(".grad"):
+        return IN_PLACE
+    if before.identity == now.identity and before.place[1] == now.place[1]:
+        return MEMORY  # `.data =`, which moves a weight away from where a graph reads it
+    return TENSOR if type(tensor) is torch.Tensor else IN_PLACE
