@@ -88,17 +88,22 @@ def test_shares_stay_within_their_track(part: float, whole: float, share: str) -
     assert html.percent(part, whole) == share
 
 
-def test_of_many_spans_those_are_drawn_that_can_be_told_apart() -> None:
-    spans = [Span(n * 1e-6, n * 1e-6 + 5e-7, "work", "gemm" if n % 2 else "add") for n in range(100_000)]
+def test_few_spans_are_drawn_each_for_itself_and_at_least_a_unit_wide() -> None:
+    spans = [Span(0.0, 0.01, "work", "a"), Span(0.05, 0.06, "idle", "b"), Span(0.09, 0.09, "now", "launch")]
+    drawn = [(each.start, each.end, each.kind, each.name, each.share) for each in html.drawn(spans, 0.1)]
+    assert drawn == [(0, 400, "work", "a", 1), (2000, 2400, "idle", "b", 1), (3600, 3601, "now", "launch", 1)]
+    assert html.drawn(spans, 0.0) == []
+
+
+def test_many_spans_are_drawn_as_dense_as_they_are() -> None:
+    spans = [Span(n * 1e-6, n * 1e-6 + 2.5e-7, "work", "gemm") for n in range(50_000)]  # a quarter of the first half
     drawn = html.drawn(spans, 0.1)
-    assert [(span.start, span.end, span.name) for span in drawn] == [(0, 4000, "several")]
-    apart = html.drawn([Span(0.0, 0.01, "work", "a"), Span(0.05, 0.06, "work", "a"), Span(0.05, 0.06, "idle", "b")], 0.1)
-    assert [(span.start, span.end, span.kind) for span in apart] == [
-        (0, 400, "work"),
-        (2000, 2400, "idle"),
-        (2000, 2400, "work"),
+    assert [(each.start, each.end, each.kind, each.share) for each in drawn] == [(0, 2000, "work", 0.3)]
+    assert drawn[0].name == "50000 together, 30 % of the time"
+    mixed = html.drawn([*spans, Span(0.05, 0.1, "idle", "gap")], 0.1)
+    assert [(each.start, each.end, each.kind, each.share) for each in mixed if each.kind == "idle"] == [
+        (2000, 4000, "idle", 1.0)
     ]
-    assert html.drawn([Span(0.0, 0.0, "now", "launch")], 1.0) == [Span(0, 1, "now", "launch")]
 
 
 def test_a_trace_for_perfetto_has_a_thread_for_each_lane_and_times_in_microseconds() -> None:
