@@ -301,8 +301,9 @@ def test_without_costs_the_check_speaks() -> None:
     [
         ([], "skill decide captures a callable: name it as FILE:FUNCTION"),
         (["{file}", "--step", "x"], "--step names ranges of a trace"),
-        (["{file}", "--trace", "x.json"], "--trace reads a trace, and a callable is for measuring"),
-        (["--trace", "x.json", "--shape", "8"], "--trace reads a trace, and --shape is for measuring a callable"),
+        (["{file}", "--trace", "x.json"], "--trace reads a trace, and nothing is measured: leave out a callable"),
+        (["--trace", "x.json", "--shape", "8"], "--trace reads a trace, and nothing is measured: leave out --shape"),
+        (["trace.json.gz"], "trace.json.gz is no Python file; if it is a trace: --trace trace.json.gz"),
         (["--target", "step", "--", "torchrun", "train.py"], "it measures one process"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import random
 import re
 import sqlite3
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import cli
-from cudagraph_skill.decide import decide, measured, read
+from cudagraph_skill.decide import decide, measured, output, read
 from cudagraph_skill.decide.steps import Refused
 from cudagraph_skill.errors import SkillError
 
@@ -410,7 +411,7 @@ def test_graphs_are_known_by_their_launch_or_by_their_own_table(tmp_path: Path) 
 def test_a_database_that_is_no_export_is_one_sentence(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.sqlite")) as database:
         database.execute("CREATE TABLE t (a)")
-    with pytest.raises(SkillError, match=re.escape("not what `nsys export --type sqlite` writes: no such table: StringIds")):
+    with pytest.raises(SkillError, match=re.escape("not what `nsys export --type sqlite` writes: there is no table StringIds")):
         read(tmp_path / "other.sqlite")
 
 
@@ -426,3 +427,96 @@ def test_an_export_is_opened_for_reading_only(tmp_path: Path) -> None:
     decided(path, "step")
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.sqlite"]
+
+
+# What strange traces hold
+
+
+def test_names_are_shown_as_they_can_be_printed_and_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = launch_bound()
+    for number, event in enumerate(trace.events):
+        event["name"] += ("\ud800", "\x1b[31m", "\u202e", "x" * 5000)[number % 4]
+    path = trace.write(tmp_path / "trace.json")
+    for more in ([], ["--json"], ["--html", str(tmp_path / "page.html")]):
+        assert cli.main(["decide", "--trace", str(path), "--step", "ProfilerStep", *more]) == 0
+        said = capsys.readouterr().out
+        assert max(map(len, said.splitlines())) < 6000
+        assert not set("\ud800\x1b\u202e") & set(said)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not set("\x1b\u202e") & set(page)
+    assert len(page) < 100_000
+
+
+def test_numbers_that_no_clock_gives_are_left_out_and_told(tmp_path: Path) -> None:
+    trace = launch_bound()
+    kernels = [event for event in trace.events if event["cat"] == "kernel"]
+    for event, (key, value) in zip(kernels, (("ts", 10**400), ("dur", 1.7e308), ("dur", -1), ("ts", True)), strict=False):
+        event[key] = value
+    decision = decide(measured(read(trace.write(tmp_path / "trace.json"))))
+    assert decision.measured.unread == 3
+    assert any("3 kernels, copies or fills have no usable times" in note for note in output.notes(decision.measured))
+
+
+def test_launches_are_known_by_their_numbers_only(tmp_path: Path) -> None:
+    trace = launch_bound()
+    for event in trace.events:
+        event["args"].pop("correlation", None)
+    with pytest.raises(SkillError, match="does not tell which calls of the CPU launched its kernels"):
+        read(trace.write(tmp_path / "none.json"))
+    for event in trace.events:
+        event["args"]["correlation"] = 1
+    with pytest.raises(SkillError, match="does not tell which calls of the CPU launched its kernels"):
+        read(trace.write(tmp_path / "same.json"))
+
+
+def test_kernels_that_take_no_time_are_no_run(tmp_path: Path) -> None:
+    trace = launch_bound()
+    for event in trace.events:
+        event["dur"] = 0 if event["cat"] == "kernel" else event["dur"]
+    with pytest.raises(SkillError, match="take no time"):
+        read(trace.write(tmp_path / "trace.json"))
+
+
+def test_times_since_1970_are_as_exact_as_others(tmp_path: Path) -> None:
+    trace = launch_bound()
+    near = decide(measured(read(trace.write(tmp_path / "near.json")))).measured.typical.busy
+    for event in trace.events:
+        event["ts"] += 1.7e15
+    far = decide(measured(read(trace.write(tmp_path / "far.json")))).measured.typical.busy
+    assert far == pytest.approx(near, rel=1e-9)
+
+
+def test_the_wait_at_the_end_of_a_step_explains_the_gap_of_the_next(tmp_path: Path) -> None:
+    trace = Trace()
+    for number in range(4):
+        begin = number * MS
+        trace.add("user_annotation", f"ProfilerStep#{number}", begin, MS)
+        trace.launch(begin + 100, begin + 110, 300)
+        trace.add("cuda_runtime", "cudaStreamSynchronize", begin + 120, 300)
+    step = decide(measured(read(trace.write(tmp_path / "trace.json")))).measured.typical
+    assert (step.late, step.waits) == (0.0, pytest.approx(700e-6))
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SkillError, match="is no regular file"):
+        read(tmp_path / "pipe")
+    with pytest.raises(SkillError, match="cannot be read: File name too long"):
+        read(tmp_path / ("a" * 300))
+
+
+def test_a_view_in_place_of_a_table_is_not_read(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.sqlite")) as database:
+        database.execute("CREATE VIEW StringIds AS WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SELECT n FROM t")
+    with pytest.raises(SkillError, match="there is no table StringIds"):
+        read(tmp_path / "x.sqlite")
+
+
+def test_the_trace_itself_is_no_place_for_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = launch_bound().write(tmp_path / "trace.json")
+    before = path.read_bytes()
+    (tmp_path / "link.html").symlink_to(path)
+    for more in (["--perfetto", str(path)], ["--html", str(tmp_path / "link.html")]):
+        assert cli.main(["decide", "--trace", str(path), *more, "--force"]) == 2
+        assert re.search("that is the trace itself|it is a link to", capsys.readouterr().err)
+    assert path.read_bytes() == before

@@ -401,8 +401,15 @@ def test_a_trace_is_read_in_an_allowed_folder_only(tmp_path: Path) -> None:
     other = _ask(lambda client: client.call_tool("run_decide", {"path": str(tmp_path / "trace.json")}), server)
     assert other.is_error
     assert "may not be read: this server reads in" in other.content[0].text
-    gone = _ask(lambda client: client.call_tool("run_decide", {"path": "gone.json"}), server)
-    assert gone.is_error
+    for arguments, says in (
+        ({"path": "gone.json"}, "there is no such file in"),
+        ({"path": "trace.json", "step": "nope"}, "no range of the trace begins with `nope`"),
+        ({"path": "trace.json", "function": "step"}, "leave out function"),
+    ):
+        refused = _ask(lambda client, arguments=arguments: client.call_tool("run_decide", arguments), server)
+        assert refused.is_error
+        assert says in refused.content[0].text
+        assert "bug in the server" not in refused.content[0].text
 
 
 def _region(number: int, inside: int, name: str, **known: Any) -> dict[str, Any]:

@@ -267,7 +267,15 @@ class Captures:
         Measured on the GPU, predicted where it does not capture. Code runs and results quote it as in `run_check`.
         """
         if Path(path).suffix in _TRACES:
-            data, text = await _in_thread(lambda _: self._of_trace(path, step))
+            given = next(
+                (name for name, value in (("function", function), ("program", program), ("shapes", shapes)) if value), ""
+            )
+            if given:
+                raise ToolError(f"path={literal(path)} is read as a trace, and nothing is measured: leave out {given}")
+            told = await _in_thread(lambda stop: _or_error(lambda _: self._of_trace(path, step), stop))
+            if isinstance(told, SkillError):
+                raise ToolError(in_arguments(str(told)))
+            data, text = told
         else:
             asked = _Asked(path, function, inputs, shapes, program, skip, None, warmup, deadline, {"cost": True})
             result, reader = await self._result(context, asked)
@@ -275,13 +283,17 @@ class Captures:
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
     def _of_trace(self, path: str, step: str) -> tuple[Decided, str]:
-        try:
-            place = next((each for each in self.places(path) if Path(each).is_file()), path)
-            if self.folder_of(place) is None:
-                raise SkillError(f"{path} may not be read: this server reads in {', '.join(self.allowed)}")
-            judged = decide.decide(decide.measured(decide.read(Path(place)), step))
-        except SkillError as error:
-            raise ToolError(in_arguments(str(error))) from None
+        """Return the decision from a trace in an allowed folder.
+
+        Raises:
+            SkillError: it lies elsewhere, is not there, or is no trace.
+        """
+        place = next((each for each in self.places(path) if Path(each).exists()), None)
+        if place is None:
+            raise SkillError(f"{path}: there is no such file in {', '.join(self.allowed)}")
+        if self.folder_of(place) is None:
+            raise SkillError(f"{path} may not be read: this server reads in {', '.join(self.allowed)}")
+        judged = decide.decide(decide.measured(decide.read(Path(place)), step))
         told = trace_output.data(judged, self._steps)
         about = {name: told.pop(name) for name in ("verdict", "summary", "notes", "next")}
         return Decided(**about, decision=told), trace_output.text(judged, self._steps)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.cli.arguments import Parser
 
+_TRACES = (".json", ".json.gz", ".sqlite")  # ends of their names
 _OF_A_CALL = ("inputs", "make", "shape", "warmup", "python", "deadline", "memory", "target", "skip")
 
 
@@ -63,6 +64,9 @@ def _of_calls(args: argparse.Namespace) -> int:
     from cudagraph_skill.check.output import Reader
     from cudagraph_skill.decide import call_output
 
+    trace = next((target for target in args.targets if target.endswith(_TRACES)), "")
+    if trace:
+        raise SkillError(f"skill decide: {trace} is no Python file; if it is a trace: --trace {trace}")
     if args.step:
         raise SkillError("skill decide: --step names ranges of a trace: add --trace FILE, or leave it out")
     if args.perfetto:
@@ -90,10 +94,10 @@ def _of_trace(args: argparse.Namespace) -> int:
     given = next((name for name in _OF_A_CALL if getattr(args, name)), "a callable" if args.targets or args.program else "")
     if given:
         named = given if given == "a callable" else f"--{given}"
-        raise SkillError(f"skill decide: --trace reads a trace, and {named} is for measuring a callable: give one of both")
+        raise SkillError(f"skill decide: --trace reads a trace, and nothing is measured: leave out {named}")
     refuse_html(args, "decide")
     if args.perfetto:
-        file.refuse("skill decide: --perfetto", args.perfetto, ".json", args.force)
+        file.refuse("skill decide: --perfetto", args.perfetto, ".json", args.force, args.trace)
     timeline, steps = decide.read(args.trace), next_step.steps(args)
     decision = decide.decide(decide.measured(timeline, args.step))
     if args.html or args.perfetto:

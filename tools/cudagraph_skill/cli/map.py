@@ -75,7 +75,7 @@ def refuse_html(args: argparse.Namespace, command: str) -> None:
         return
     if len(args.targets) > 1:
         raise SkillError(f"skill {command}: --html is for one callable: leave the others out")
-    file.refuse(f"skill {command}: --html", args.html, ".html", args.force)
+    file.refuse(f"skill {command}: --html", args.html, ".html", args.force, getattr(args, "trace", None))
 
 
 def write_html(args: argparse.Namespace, command: str, page: Page) -> None:

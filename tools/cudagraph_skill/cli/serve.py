@@ -27,7 +27,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         action="append",
         type=Path,
         metavar="FOLDER",
-        help="offer the tools run_check and run_map, which run code of this folder on the GPU",
+        help="offer the tools run_check, run_map and run_decide, which run code of this folder on the GPU",
     )
     new.add_argument("--python", metavar="PATH", help="the interpreter with torch (default: that of the active environment)")
     new.set_defaults(run=run, json=False)

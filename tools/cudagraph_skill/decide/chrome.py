@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.decide.timeline import Call, Range, Timeline, Work
+from cudagraph_skill.decide.timeline import Call, Range, Timeline, Work, named
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 _KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _CALLS = ("cuda_runtime", "cuda_driver")
 _OTHER_GPUS = ("hip",)  # beginnings of the calls of other makers' runtimes
-_MICROSECOND = 1e-6
+_MICROSECOND, _LATEST = 1e-6, 1e17  # the latter in microseconds: after the year 5000
+_CLOCKS = 1e-3  # seconds by which the clocks of CPU and GPU may differ
 _DEEPEST = 64  # operations that may have ended between a call and the one around it
 
 
@@ -28,9 +28,10 @@ def timeline(text: bytes, path: Path) -> Timeline:
     Raises:
         SkillError: it is no Chrome trace, or of another maker's GPU.
     """
-    events, gpus = _events(text, path)
-    launches = {_argument(event, "correlation"): event for event in events if event["cat"] in _CALLS}
-    if any(event["name"].startswith(_OTHER_GPUS) for event in launches.values()):
+    events, gpus, unread = _events(text, path)
+    calls = [event for event in events if event["cat"] in _CALLS]
+    launches = {number: event for event in calls if (number := _argument(event, "correlation")) is not None}
+    if any(event["name"].startswith(_OTHER_GPUS) for event in calls):
         raise SkillError(f"skill decide: {path} is a trace of an AMD GPU: what is predicted here was measured on NVIDIA GPUs")
     operations = _Operations(event for event in events if event["cat"] == "cpu_op")
     times: Counter[Any] = Counter()
@@ -41,17 +42,18 @@ def timeline(text: bytes, path: Path) -> Timeline:
     work = [event for event in events if event["cat"] in _KINDS and _argument(event, "device") == busiest]
     return Timeline(
         "torch.profiler",
-        gpus.get(busiest, ""),
+        named(gpus.get(busiest, "")),
         [_work(event, launches.get(_argument(event, "correlation"))) for event in work],
-        [_call(event, operations) for event in events if event["cat"] in _CALLS],
-        [Range(event["name"], *_span(event)) for event in events if event["cat"] == "user_annotation"],
+        [_call(event, operations) for event in calls],
+        [Range(named(event["name"]), *_span(event)) for event in events if event["cat"] == "user_annotation"],
         [_span(event) for event in events if event["cat"] in ("cpu_op", *_CALLS)],
         len(times),
+        unread,
     )
 
 
-def _events(text: bytes, path: Path) -> tuple[list[dict[str, Any]], dict[Any, str]]:
-    """Return the events that last, in the order of their starts, and the names of the GPUs by their numbers."""
+def _events(text: bytes, path: Path) -> tuple[list[dict[str, Any]], dict[Any, str], int]:
+    """Return the events that last, by their starts, the names of the GPUs by number, and how much work has no usable times."""
     try:
         trace = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -63,16 +65,20 @@ def _events(text: bytes, path: Path) -> tuple[list[dict[str, Any]], dict[Any, st
     found, devices = whole.get("traceEvents"), whole.get("deviceProperties")
     if not isinstance(found, list):
         raise SkillError(f"skill decide: {path} is JSON without traceEvents: give it what prof.export_chrome_trace(FILE) wrote")
-    events = [event for event in found if isinstance(event, dict) and event.get("ph") == "X" and _is_span(event)]
+    last = [event for event in found if isinstance(event, dict) and event.get("ph") == "X"]
+    events = [event for event in last if _is_span(event)]
+    unread = sum(event.get("cat") in _KINDS for event in last if isinstance(event.get("cat"), str) and not _is_span(event))
     listed = devices if isinstance(devices, list) else []
     known = [device for device in listed if isinstance(device, dict) and isinstance(device.get("id"), int)]
     gpus = {device["id"]: str(device.get("name", "")) for device in known}
-    return sorted(events, key=lambda event: float(event["ts"])), gpus
+    origin = min((float(event["ts"]) for event in events), default=0.0)  # microseconds since 1970 leave few digits for a kernel
+    moved = [{**event, "ts": float(event["ts"]) - origin} for event in events]
+    return sorted(moved, key=lambda event: float(event["ts"])), gpus, unread
 
 
 def _is_span(event: dict[str, Any]) -> bool:
     times = [event.get(key) for key in ("ts", "dur")]
-    return all(isinstance(time, (int, float)) and math.isfinite(time) and time >= 0 for time in times) and all(
+    return all(isinstance(time, (int, float)) and 0 <= time < _LATEST for time in times) and all(
         isinstance(event.get(key), str) for key in ("cat", "name")
     )
 
@@ -89,14 +95,17 @@ def _argument(event: dict[str, Any], name: str) -> Any:
 
 
 def _work(event: dict[str, Any], launch: dict[str, Any] | None) -> Work:
+    start, end = _span(event)
     launched = _span(launch)[0] if launch is not None else None
+    if launched is not None and launched > start + _CLOCKS:  # that of other work, which has the same number
+        launch = launched = None
     in_graph = launch is not None and "GraphLaunch" in launch["name"]
-    return Work(event["name"], _KINDS[event["cat"]], *_span(event), launched, in_graph)
+    return Work(named(event["name"]), _KINDS[event["cat"]], start, end, launched, in_graph)
 
 
 def _call(event: dict[str, Any], operations: _Operations) -> Call:
     start, end = _span(event)
-    return Call(event["name"], start, end, operations.around(str(event.get("tid")), start, end))
+    return Call(named(event["name"]), start, end, operations.around(str(event.get("tid")), start, end))
 
 
 class _Operations:
@@ -105,7 +114,7 @@ class _Operations:
     def __init__(self, events: Iterable[dict[str, Any]]) -> None:
         self._of: dict[str, list[tuple[float, float, str]]] = {}
         for event in events:  # in the order of their starts, outer ones first
-            self._of.setdefault(str(event.get("tid")), []).append((*_span(event), event["name"]))
+            self._of.setdefault(str(event.get("tid")), []).append((*_span(event), named(event["name"])))
         self._starts = {thread: [start for start, *_ in spans] for thread, spans in self._of.items()}
 
     def around(self, thread: str, start: float, end: float) -> str:

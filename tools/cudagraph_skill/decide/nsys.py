@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.decide.timeline import Call, Range, Timeline, Work
+from cudagraph_skill.decide.timeline import Call, Range, Timeline, Work, named
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -60,9 +60,11 @@ def timeline(path: Path) -> Timeline:
 
 class _Export:
     def __init__(self, database: sqlite3.Connection, path: Path) -> None:
-        self._database, self._path = database, path
-        self._tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
-        self._names: dict[int, str] = dict(database.execute("SELECT id, value FROM StringIds"))
+        self._database, self._path, self._unread = database, path, 0
+        self._tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if "StringIds" not in self._tables:
+            raise sqlite3.OperationalError("there is no table StringIds")
+        self._names = {number: named(str(text)) for number, text in database.execute("SELECT id, value FROM StringIds")}
         self._copies, self._memory = (self._enumerated(table) for table in (_COPIES, _MEMORY))
 
     def timeline(self) -> Timeline:
@@ -72,7 +74,7 @@ class _Export:
             times[row.process, row.device] += row.end - row.start
         process, device = max(times, key=lambda key: times[key], default=(0, 0))
         calls = [row for row in self._calls() if row.process == process]
-        launches = {row.correlation: row for row in calls}
+        launches = {row.correlation: row for row in calls if row.correlation is not None}
         return Timeline(
             "Nsight Systems",
             self._gpu(device),
@@ -82,21 +84,27 @@ class _Export:
                 if (row.process, row.device) == (process, device)
             ],
             [Call(row.name, row.start * _NANOSECOND, row.end * _NANOSECOND, "") for row in calls],
-            [named for owner, named in self._ranges() if owner == process],
+            [range_ for owner, range_ in self._ranges() if owner == process],
             [(row.start * _NANOSECOND, row.end * _NANOSECOND) for row in calls],
             len(times),
+            self._unread,
         )
 
     def _work(self, table: str) -> Iterator[_Row]:
-        named = {_KERNELS: self._column(table, "demangledName", "shortName"), "CUPTI_ACTIVITY_KIND_MEMCPY": "copyKind"}.get(
+        column = {_KERNELS: self._column(table, "demangledName", "shortName"), "CUPTI_ACTIVITY_KIND_MEMCPY": "copyKind"}.get(
             table
         )
         pageable = {"srcKind", "dstKind"} <= self._columns(table)
-        wanted = ["start", "end", self._column(table, "globalPid"), "deviceId", "correlationId", named or ""]
+        wanted = ["start", "end", self._column(table, "globalPid"), "deviceId", "correlationId", column or ""]
         wanted += ["srcKind", "dstKind"] if pageable else ["", ""]
         for start, end, process, device, correlation, name, source, target in self._rows(table, wanted):
-            text = self._names.get(name, "") if table == _KERNELS else self._copy(name, source, target) if named else ""
-            yield _Row(table, start, end, (process or 0) >> _PROCESS, device or 0, correlation, text or _WORK[table])
+            text = self._names.get(name, "") if table == _KERNELS else self._copy(name, source, target) if column else ""
+            if not isinstance(start, int) or not isinstance(end, int):
+                raise TypeError(f"{table} has times that are no whole numbers")
+            if end < start:
+                self._unread += 1
+            elif end > start:
+                yield _Row(table, start, end, (process or 0) >> _PROCESS, device or 0, correlation, text or _WORK[table])
 
     def _calls(self) -> Iterator[_Row]:
         wanted = ["start", "end", "globalTid", "nameId", "correlationId"]
@@ -107,7 +115,7 @@ class _Export:
         wanted = ["start", "end", "globalTid", "text", self._column(_RANGES, "textId"), "eventType"]
         for start, end, thread, own, registered, kind in self._rows(_RANGES, wanted):
             if end is not None and kind in (_PUSHED, _STARTED):
-                name = str(own or self._names.get(registered, ""))
+                name = named(str(own or self._names.get(registered, "")))
                 yield (thread or 0) >> _PROCESS, Range(name, start * _NANOSECOND, end * _NANOSECOND)
 
     def _rows(self, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
@@ -131,20 +139,21 @@ class _Export:
         return next((name for name in names if name in there), "")
 
     def _enumerated(self, table: str) -> dict[int, str]:
-        named = self._column(table, "name", "label")
-        return dict(self._database.execute(f"SELECT id, {named} FROM {table}")) if named else {}  # noqa: S608
+        column = self._column(table, "name", "label")
+        rows = self._database.execute(f"SELECT id, {column} FROM {table}") if column else ()  # noqa: S608
+        return {number: str(text).upper() for number, text in rows}
 
     def _copy(self, kind: int, *memory: int) -> str:
         """Return the name of a copy in the words of torch's profiler."""
-        direction = next((short for word, short in _DIRECTIONS.items() if word in self._copies.get(kind, "").upper()), "")
-        pageable = any("PAGEABLE" in self._memory.get(end, "").upper() for end in memory)
+        direction = next((short for word, short in _DIRECTIONS.items() if word in self._copies.get(kind, "")), "")
+        pageable = any("PAGEABLE" in self._memory.get(end, "") for end in memory)
         return f"Memcpy {direction}{' (Pageable)' * pageable}".strip()
 
     def _gpu(self, device: int) -> str:
         if not {"id", "name"} <= self._columns(_GPUS):
             return ""
-        named = dict(self._database.execute(f"SELECT id, name FROM {_GPUS}"))  # noqa: S608
-        return str(named.get(device, ""))
+        names = dict(self._database.execute(f"SELECT id, name FROM {_GPUS}"))  # noqa: S608
+        return named(str(names.get(device, "")))
 
 
 def _made(row: _Row, launch: _Row | None) -> Work:

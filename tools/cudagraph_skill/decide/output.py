@@ -85,7 +85,7 @@ def _numbers(decision: Decision) -> list[str]:
         f"{step.nodes:.0f} kernels, copies and fills",
         f"  as a graph  {_range(decision)}, predicted",
         *_listed("idle", [f"{duration(seconds)} {name}" for name, seconds in decision.eats]),
-        *_listed("kernels", [_kernel(name, time, step.busy) for name, time in step.kernels.most_common(3)]),
+        *_listed("kernels", [_kernel(name, time, step.in_kernels) for name, time in step.kernels.most_common(3)]),
         *_listed("in the way", [_told(refused, times) for refused, times in _refused(decision)[:_LISTED]]),
         f"  trace       {', '.join(filter(None, (measured.maker, measured.gpu, step.name)))}",
     ]
@@ -100,8 +100,8 @@ def _range(decision: Decision) -> str:
     return fast if fast == slow else f"{fast} to {slow}"
 
 
-def _kernel(name: str, time: int, busy: float) -> str:
-    return f"{shortened(name)} {100 * time / 1e9 / busy:.0f} %"
+def _kernel(name: str, time: int, whole: float) -> str:
+    return f"{shortened(name)} {100 * time / 1e9 / whole:.0f} %"
 
 
 def _told(refused: Refused, times: int) -> str:
@@ -127,6 +127,10 @@ def notes(measured: Measured) -> list[str]:
     """Return what to know about the numbers of a trace."""
     said = [_PROFILED]
     step = measured.typical
+    if measured.unread:
+        said.append(
+            f"{measured.unread} kernels, copies or fills have no usable times and are left out: the GPU works longer than told"
+        )
     if measured.gpus > 1:
         said.append(f"the trace has work of {measured.gpus} GPUs; this is the busiest one")
     if len(measured.steps) == 1 and step.name.startswith(PROFILER_STEP):
@@ -139,6 +143,6 @@ def notes(measured: Measured) -> list[str]:
             "as loading data: that time stays"
         )
     if step.collectives:
-        share = f"{100 * step.collectives / step.busy:.0f} %"
+        share = f"{100 * step.collectives / step.in_kernels:.0f} %"
         said.append(f"kernels of NCCL take {share} of the GPU's time, and part of that is waiting for other ranks")
     return said

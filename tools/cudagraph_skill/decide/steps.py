@@ -62,19 +62,28 @@ class Step(NamedTuple):
     end: float = 0.0
 
     @property
+    def in_kernels(self) -> float:
+        """Return the seconds of all kernels, copies and fills together, also where they overlap."""
+        return sum(self.kernels.values()) / 1e9
+
+    @property
     def idle(self) -> float:
         """Return the time in which the GPU does nothing."""
         return max(0.0, self.wall - self.busy)
 
 
 class Measured(NamedTuple):
-    """The steps of a trace that count, and `left_out`, those before them that may be warm-up, on the busiest of `gpus`."""
+    """The steps of a trace that count, and `left_out`, those before them that may be warm-up, on the busiest of `gpus`.
+
+    `unread` is the work that has no usable times.
+    """
 
     maker: str
     gpu: str
     gpus: int
     steps: Sequence[Step]
     left_out: int
+    unread: int = 0
 
     @property
     def typical(self) -> Step:
@@ -96,8 +105,9 @@ def measured(timeline: Timeline, name: str = "") -> Measured:
     before = {work: work.start - begin for begin, work in idle}
     pauses = _pauses([*timeline.on_cpu, *((edge, edge) for named in ranges for edge in named[1:])])
     began = [call.start for call in timeline.calls]
+    waited, calls = _waited(timeline.calls), timeline.calls
     parts = [
-        _Part(named, wall, work, [(before[item], item) for item in items], _within(timeline.calls, began, named), pauses)
+        _Part(named, wall, work, [(before[item], item) for item in items], _within(calls, began, named), waited, pauses)
         for named, wall, work, items in zip(ranges, _walls(ranges, shares), shares, ended, strict=True)
     ]
     steps = [_step(part) for part in parts if part.work]
@@ -106,11 +116,12 @@ def measured(timeline: Timeline, name: str = "") -> Measured:
             f"skill decide: the GPU did nothing in {name or PROFILER_STEP}: name a range around the launches with --step"
         )
     first = 1 if len(steps) > 2 and not name else 0  # the first of a schedule may still be warm-up
-    return Measured(timeline.maker, timeline.gpu, timeline.gpus, steps[first:], first)
+    return Measured(timeline.maker, timeline.gpu, timeline.gpus, steps[first:], first, timeline.unread)
 
 
 def _steps(timeline: Timeline, name: str) -> list[Range]:
-    chosen = [named for named in timeline.ranges if named.name.startswith(name or PROFILER_STEP)]
+    exact = [named for named in timeline.ranges if named.name == name]
+    chosen = exact or [named for named in timeline.ranges if named.name.startswith(name or PROFILER_STEP)]
     if chosen:
         return _outermost(chosen)
     if name:
@@ -157,19 +168,23 @@ def _within(calls: Sequence[Call], began: Sequence[float], named: Range) -> Sequ
 
 
 class _Part(NamedTuple):
-    """What one step is measured by: its work, the gaps that some of it ended, its calls, and the pauses of the CPU."""
+    """What one step is measured by: its work, the gaps that some of it ended, its calls, the pauses of the CPU.
+
+    `waited` are the moments in the whole trace at which the CPU had waited: that before its first work is in another step.
+    """
 
     named: Range
     wall: float
     work: list[Work]
     gaps: list[tuple[float, Work]]
     calls: Sequence[Call]
+    waited: Sequence[float]
     pauses: Sequence[tuple[float, float]]
 
 
 def _step(part: _Part) -> Step:
     named, work = part.named, part.work
-    late, waits, other = _idle(part.gaps, [call for call in part.calls if _WAITS.match(call.name)])
+    late, waits, other = _idle(part.gaps, part.waited)
     return Step(
         named.name,
         part.wall,
@@ -224,13 +239,17 @@ def _pauses(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return pauses
 
 
-def _idle(gaps: Iterable[tuple[float, Work]], waits: Sequence[Call]) -> tuple[float, float, float]:
+def _waited(calls: Iterable[Call]) -> list[float]:
+    """Return the moments at which a call returns by which the CPU waited for the GPU."""
+    return sorted(call.end for call in calls if _WAITS.match(call.name))
+
+
+def _idle(gaps: Iterable[tuple[float, Work]], waited: Sequence[float]) -> tuple[float, float, float]:
     """Return the seconds of gaps by what ended them."""
     sizes = dict.fromkeys(WHYS, 0.0)
-    for gap in _explained(gaps, waits):
+    for gap in _explained(gaps, waited):
         sizes[gap.why] += gap.end - gap.start
-    late, waited, other = sizes.values()
-    return late, waited, other
+    return sizes["late"], sizes["waited"], sizes["other"]
 
 
 class Gap(NamedTuple):
@@ -244,9 +263,8 @@ class Gap(NamedTuple):
 WHYS = ("late", "waited", "other")
 
 
-def _explained(gaps: Iterable[tuple[float, Work]], waits: Sequence[Call]) -> Iterator[Gap]:
+def _explained(gaps: Iterable[tuple[float, Work]], ends: Sequence[float]) -> Iterator[Gap]:
     """Yield gaps with what ended them: a late launch, one after the CPU had waited, or one that had come in time."""
-    ends = sorted(call.end for call in waits)
     for size, work in gaps:
         begin = work.start - size
         if work.launched is None or work.launched <= begin:
@@ -271,7 +289,7 @@ def content(timeline: Timeline, step: Step) -> Content:
     waits = [call for call in timeline.calls if step.begin <= call.start < step.end and _WAITS.match(call.name)]
     mine = set(own)
     gaps = [(work.start - begin, work) for begin, work in _gaps(timeline.work) if work in mine]
-    return Content(own, list(_explained(gaps, waits)), waits)
+    return Content(own, list(_explained(gaps, _waited(timeline.calls))), waits)
 
 
 def _refused(work: Iterable[Work], calls: Iterable[Call]) -> Counter[Refused]:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_LONGEST = 300  # characters of a name
+
+
+@lru_cache(1 << 16)
+def named(text: str) -> str:
+    """Return a name from a trace as it can be shown anywhere: printable, and no longer than a few lines."""
+    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
 
 
 class Work(NamedTuple):
@@ -48,6 +59,7 @@ class Timeline(NamedTuple):
     """What a trace holds of one GPU: `maker` made it, on `gpu`, the busiest of `gpus`.
 
     `work` and `calls` are in the order of their starts; `on_cpu` are the times in which the CPU ran operations or called CUDA.
+    `unread` counts work of GPUs whose times make no sense, which is left out.
     """
 
     maker: str
@@ -57,3 +69,4 @@ class Timeline(NamedTuple):
     ranges: Sequence[Range]
     on_cpu: Sequence[tuple[float, float]]
     gpus: int
+    unread: int = 0

@@ -10,13 +10,15 @@ from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import operand, shortened
 
 
-def refuse(option: str, file: str, suffix: str, force: bool) -> None:
-    """Raise if a report cannot be written: said before the work, not after it.
+def refuse(option: str, file: str, suffix: str, force: bool, source: Path | None = None) -> None:
+    """Raise if a report cannot be written, or would replace the `source` that it is made of: said before the work.
 
     Raises:
         SkillError: the message says what to change.
     """
-    _target(option, file, suffix, force)
+    path = _target(option, file, suffix, force)
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise SkillError(f"{option} {operand(shortened(file))}: that is the trace itself; name another file")
 
 
 def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
@@ -35,7 +37,8 @@ def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
 def _target(option: str, file: str, suffix: str, force: bool) -> Path:
     path = Path(file)
     try:
-        why, real = _obstacle(path, suffix, force), Path(os.path.realpath(path))
+        real = Path(os.path.realpath(path))
+        why = _obstacle(path, suffix, force) or ("" if real.suffix == suffix else f"it is a link to {real}; name another file")
     except (OSError, ValueError) as error:  # a name that is too long or contains NUL
         why = f"{getattr(error, 'strerror', None) or error}; name another file"
     if why:

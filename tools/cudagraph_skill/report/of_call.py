@@ -32,8 +32,19 @@ def page(result: CaptureResult, steps: Steps) -> Page:
         splits=[split for split in (_split("now", now), _split("as a graph", graph)) if split.parts],
         tables=[table for table in (_kernels(cost), _findings(result)) if table.rows],
         notes=[*call_output.notes(cost, call.verdict(result, cost)), *result.notes],
-        facts=[(name, value) for name, value in result.machine.items() if value],
+        facts=[*_counted(cost), *((name, value) for name, value in result.machine.items() if value)],
     )
+
+
+def _counted(cost: Cost) -> list[tuple[str, str]]:
+    seen, limit = cost.kernels, cost.limit
+    nodes = [("nodes", f"{seen.nodes:.0f} kernels, copies and fills a call")] if seen is not None else []
+    if limit is None:
+        return nodes
+    return [
+        *nodes,
+        ("work", f"{limit.products} products of {limit.flops / 1e9:.3g} GFLOP, {limit.bytes / 1e6:.3g} MB moved once"),
+    ]
 
 
 def _bars(cost: Cost) -> list[Bar]:

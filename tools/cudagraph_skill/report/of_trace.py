@@ -40,7 +40,17 @@ def page(decision: Decision, timeline: Timeline, next_steps: Steps) -> Page:
         length=length,
         tables=[table for table in (_kernels(decision), _refused(decision)) if table.rows],
         notes=output.notes(measured),
-        facts=[("trace", measured.maker), ("gpu", measured.gpu)],
+        facts=[
+            ("nodes", f"{step.nodes:.0f} kernels, copies and fills a step"),
+            (
+                "steps",
+                f"{len(measured.steps)}, the first {measured.left_out} left out"
+                if measured.left_out
+                else str(len(measured.steps)),
+            ),
+            ("trace", measured.maker),
+            ("gpu", measured.gpu),
+        ],
     )
 
 
@@ -75,7 +85,7 @@ def _lanes(decision: Decision, timeline: Timeline) -> tuple[list[Lane], float]:
 
     gpu = [span(work.start, work.end, "work", f"{work.name} {duration(work.end - work.start)}") for work in held.work]
     idle = [span(gap.start, gap.end, *_told(gap)) for gap in held.gaps if gap.end > begin]
-    launches = [span(work.launched, work.launched, "now", work.name) for work in held.work if work.launched is not None]
+    launches = [span(work.launched, work.launched, "node", work.name) for work in held.work if work.launched is not None]
     waits = [span(call.start, call.end, "wait", f"{call.name} {call.operation}") for call in held.waits]
     lanes = (Lane("GPU works", gpu), Lane("GPU idle", idle), Lane("launches", launches), Lane("CPU waits", waits))
     return [lane for lane in lanes if lane.spans], end - begin
@@ -89,8 +99,9 @@ def _told(gap: steps.Gap) -> tuple[str, str]:
 def _kernels(decision: Decision) -> Table:
     step = decision.measured.typical
     rows = [
-        [Cell(named(name)), Cell(duration(taken / 1e9)), Cell(f"{taken / 1e7 / step.busy:.0f} %", taken / 1e9 / step.busy)]
-        for name, taken in (step.kernels.most_common(_NAMED) if step.busy > 0 else ())
+        [Cell(named(name)), Cell(duration(taken / 1e9)), Cell(f"{100 * share:.0f} %", share)]
+        for name, taken in step.kernels.most_common(_NAMED)
+        if (share := taken / 1e9 / step.in_kernels)
     ]
     return Table("Longest kernels", ("kernel", "time", "of the GPU's time"), rows)
 
