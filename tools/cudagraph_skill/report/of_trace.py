@@ -42,12 +42,7 @@ def page(decision: Decision, timeline: Timeline, next_steps: Steps) -> Page:
         notes=output.notes(measured),
         facts=[
             ("nodes", f"{step.nodes:.0f} kernels, copies and fills a step"),
-            (
-                "steps",
-                f"{len(measured.steps)}, the first {measured.left_out} left out"
-                if measured.left_out
-                else str(len(measured.steps)),
-            ),
+            ("steps", str(len(measured.steps)) + ", without the first" * bool(measured.left_out)),
             ("trace", measured.maker),
             ("gpu", measured.gpu),
         ],
