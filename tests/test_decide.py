@@ -521,3 +521,15 @@ def test_the_trace_itself_is_no_place_for_a_report(tmp_path: Path, capsys: pytes
         assert cli.main(["decide", "--trace", str(path), *more, "--force"]) == 2
         assert re.search("that is the trace itself|it is a link to", capsys.readouterr().err)
     assert path.read_bytes() == before
+
+
+def test_steps_of_several_names_are_told(tmp_path: Path) -> None:
+    trace = Trace()
+    for number, name in enumerate(("train", "train_eval", "train", "train_eval")):
+        trace.add("user_annotation", name, number * MS, 900)
+        trace.launch(number * MS + 10, number * MS + 20, 100)
+    path = trace.write(tmp_path / "trace.json")
+    both = measured(read(path), "tra")
+    assert any("several names (train, train_eval)" in note for note in output.notes(both))
+    assert len(measured(read(path), "train").steps) == 2
+    assert not any("several names" in note for note in output.notes(measured(read(path), "train")))

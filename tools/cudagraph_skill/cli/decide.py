@@ -74,15 +74,15 @@ def _of_calls(args: argparse.Namespace) -> int:
     refuse_html(args, "decide")
     results = measured(args, "decide", cost=True)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
-    if args.html:
-        from cudagraph_skill.report import of_call
-
-        write_html(args, "decide", of_call.page(results[0], reader.steps))
     if args.json:
         records = [call_output.data(result, reader) for result in results]
         print(as_json(records[0] if len(records) == 1 else {"decisions": records}))
     else:
         print("\n\n".join(call_output.text(result, reader) for result in results))
+    if args.html:
+        from cudagraph_skill.report import of_call
+
+        write_html(args, "decide", of_call.page(results[0], reader.steps))
     return call_output.exit_code(results)
 
 
@@ -100,11 +100,10 @@ def _of_trace(args: argparse.Namespace) -> int:
         file.refuse("skill decide: --perfetto", args.perfetto, ".json", args.force, args.trace)
     timeline, steps = decide.read(args.trace), next_step.steps(args)
     decision = decide.decide(decide.measured(timeline, args.step))
-    if args.html or args.perfetto:
-        page = of_trace.page(decision, timeline, steps)
-        if args.html:
-            write_html(args, "decide", page)
-        if args.perfetto:
-            file.save(perfetto.trace(page), "skill decide: --perfetto", args.perfetto, ".json", args.force)
     print(as_json(output.data(decision, steps)) if args.json else output.text(decision, steps))
+    page = of_trace.page(decision, timeline, steps)  # after the answer, which a full disk must not lose
+    if args.html:
+        write_html(args, "decide", page)
+    if args.perfetto:
+        file.save(perfetto.trace(page), "skill decide: --perfetto", args.perfetto, ".json", args.force)
     return output.exit_code(decision)

@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
         refuse_html(args, "map")
         results = measured(args, "map", map=True)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    print(written(results, "json" if args.json else "full", reader))
     if args.html:
         from cudagraph_skill.report import of_map
 
         write_html(args, "map", of_map.page(results[0], reader.steps))
-    print(written(results, "json" if args.json else "full", reader))
     return exit_code(results)
 
 

@@ -137,6 +137,10 @@ def notes(measured: Measured) -> list[str]:
         said.append("the trace has one step only, which may be warm-up: profile several")
     if measured.left_out:
         said.append("the first step of the trace is left out, because it may be warm-up")
+    names = sorted({each.name.rstrip("0123456789") for each in measured.steps})
+    if len(names) > 1:
+        told = ", ".join(map(shortened, names[:4]))
+        said.append(f"the steps have several names ({told}), and the medians mix them: give --step one of them")
     if step.host:
         said.append(
             f"in pauses of over 1 ms the CPU does something else than operations for {duration(step.host)} of the step, such "
