@@ -94,7 +94,7 @@ def test_giving_values_does_not_move_the_version_of_a_weight() -> None:
 def test_what_does_not_fit_is_said() -> None:
     said = between_calls.notes([], {"self.weight", "self.seen"}, wrong=False)
     assert said == [
-        "the program changes self.seen, self.weight between calls, and GPU memory for their values was short: "
+        "the program changes self.seen, self.weight between calls, and memory for their values was short: "
         "the check leaves them as its own calls do"
     ]
 
@@ -103,3 +103,18 @@ def test_a_tensor_that_is_replaced_is_named_only_where_a_replay_is_wrong() -> No
     given = changed(layer(), CHANGES["another mask"][0])
     assert between_calls.notes([given], set(), wrong=False) == []
     assert "puts a new tensor in self.mask" in between_calls.notes([given], set(), wrong=True)[0]
+
+
+def test_large_tensors_of_the_host_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(between_calls, "_ON_HOST", 16)  # bytes
+    between, one = between_calls.Between(), layer()
+    between.left([("self", one)])
+    _step(one)
+    one.seen.fill_(2)
+    assert [each.path for each in between.given([("self", one)])] == ["self.weight"]
+    assert between.left_out == {"self.seen"}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.complex64, torch.float8_e4m3fn, torch.bool, torch.int64])
+def test_a_mark_of_any_dtype_is_a_number(dtype: Any) -> None:
+    assert between_calls._norm(torch.ones(4).to(dtype)) in (0.0, 4.0)

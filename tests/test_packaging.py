@@ -136,7 +136,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "text": set(),
     "paths": {"errors"},
-    "files": set(),
+    "files": {"text"},
     "corpus": NOUNS,
     "check": NOUNS,
     "diagnosis": NOUNS | {"corpus", "check"},

@@ -267,9 +267,15 @@ class Captures:
         Measured on the GPU, predicted where it does not capture. Code runs and results quote it as in `run_check`.
         """
         if Path(path).suffix in _TRACES:
-            given = next(
-                (name for name, value in (("function", function), ("program", program), ("shapes", shapes)) if value), ""
-            )
+            of_a_call = {
+                "function": function,
+                "inputs": inputs,
+                "shapes": shapes,
+                "program": program,
+                "skip": skip,
+                "warmup": warmup,
+            }
+            given = next((name for name, value in of_a_call.items() if value is not None), "")
             if given:
                 raise ToolError(f"path={literal(path)} is read as a trace, and nothing is measured: leave out {given}")
             told = await _in_thread(lambda stop: _or_error(lambda _: self._of_trace(path, step), stop))

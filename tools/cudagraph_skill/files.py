@@ -5,10 +5,28 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.text import operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def reason(obstacle: Callable[[], str]) -> str:
+    """Return what `obstacle` returns, or why it cannot tell: a name that is too long, or holds a NUL."""
+    try:
+        return obstacle()
+    except (OSError, ValueError) as error:
+        return f"{getattr(error, 'strerror', None) or error}; name another file"
 
 
 def occupied(path: Path, force: bool) -> str:
-    """Return why the existing file or its folder prevents writing; "" if neither does."""
+    """Return why the folder or an existing file prevents writing; "" if neither does."""
+    if not path.parent.is_dir():
+        if os.path.lexists(path.parent):
+            return f"{path.parent} is no folder; name one that is"
+        return f"there is no folder {path.parent}: make it first, `mkdir -p {operand(str(path.parent))}`"
     if os.path.lexists(path) and not force:
         return "it is there already, and stays as it is: name another file, or add `--force` to replace it"
     if path.exists() and not path.is_file():

@@ -36,14 +36,9 @@ def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
 
 def _target(option: str, file: str, suffix: str, force: bool) -> Path:
     path = Path(file)
-    try:
-        real = Path(os.path.realpath(path))
-        why = _obstacle(path, suffix, force) or ("" if real.suffix == suffix else f"it is a link to {real}; name another file")
-    except (OSError, ValueError) as error:  # a name that is too long or contains NUL
-        why = f"{getattr(error, 'strerror', None) or error}; name another file"
-    if why:
+    if why := files.reason(lambda: _obstacle(path, suffix, force)):
         raise SkillError(f"{option} {operand(shortened(file))}: {why}")
-    return real
+    return Path(os.path.realpath(path))
 
 
 def _obstacle(path: Path, suffix: str, force: bool) -> str:
@@ -51,6 +46,5 @@ def _obstacle(path: Path, suffix: str, force: bool) -> str:
         return f"a file is needed, for example {operand(str(path / f'report{suffix}'))}"
     if path.suffix != suffix:
         return f"its name has to end in {suffix}; for example {operand(str(path.with_suffix(suffix)))}"
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}: make it first, `mkdir -p {operand(str(path.parent))}`"
-    return files.occupied(path, force)
+    real = Path(os.path.realpath(path))
+    return files.occupied(path, force) or ("" if real.suffix == suffix else f"it is a link to {real}; name another file")

@@ -172,14 +172,9 @@ def writable(file: str, force: bool) -> Path:
         SkillError: It may not; the message says what to change.
     """
     path = Path(file)
-    try:
-        real = Path(os.path.realpath(path))  # write through a link, do not replace it
-        why = _obstacle(file, path, force)
-    except (OSError, ValueError) as error:  # a name that is too long or contains NUL
-        why = f"{getattr(error, 'strerror', None) or error}; name another file"
-    if why:
+    if why := files.reason(lambda: _obstacle(file, path, force)):
         raise SkillError(f"skill scaffold: `--into {operand(shortened(file))}`: {why}")
-    return real
+    return Path(os.path.realpath(path))  # write through a link, do not replace it
 
 
 def _obstacle(file: str, path: Path, force: bool) -> str:
@@ -191,10 +186,6 @@ def _obstacle(file: str, path: Path, force: bool) -> str:
     if path.stem in sys.stdlib_module_names or path.stem in _IMPORTED:
         other = operand(str(path.with_name(f"my_{path.stem}.py")))
         return f"Python would import it in place of the module {path.stem}; name it otherwise, for example {other}"
-    if not path.parent.is_dir():
-        if os.path.lexists(path.parent):
-            return f"{path.parent} is no folder; name one that is"
-        return f"there is no folder {path.parent}: make it first, `mkdir -p {operand(str(path.parent))}`"
     return files.occupied(path, force)
 
 

@@ -6,6 +6,7 @@ forward pass. Without that, a replay that keeps an old number or reads an old te
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 _NORM_DTYPE = {torch.float64: torch.float64}  # of halves in float, so that they do not overflow
 IN_PLACE, MEMORY, TENSOR = "in place", "memory", "tensor"
-_SHARE_OF_FREE_MEMORY = 8  # at most one part in so many holds the values of all calls
+_SHARE_OF_FREE_MEMORY, _ON_HOST = 8, 1 << 30  # one part in so many of the GPU's, and bytes of the host's, hold all values
+_WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}  # numbers that every torch adds up
 
 
 class Mark(NamedTuple):
@@ -44,12 +46,12 @@ class Given(NamedTuple):
 class Between:
     """Record what changes from the end of one recorded call to the beginning of the next.
 
-    `left_out` are the paths of tensors whose values were not kept for want of GPU memory.
+    `left_out` are the paths of tensors whose values were not kept for want of memory.
     """
 
     def __init__(self) -> None:
         self._marks: dict[str, Mark] = {}
-        self._room: int | None = None
+        self._room: dict[bool, int] = {}  # bytes, on the GPU or not
         self.left_out: set[str] = set()
 
     def left(self, roots: list[tuple[str, Any]]) -> None:
@@ -70,13 +72,13 @@ class Between:
 
     def _fits(self, path: str, tensor: torch.Tensor) -> bool:
         """Take the memory for a copy from what may be used; return False if there is too little."""
-        if self._room is None:
-            self._room = torch.cuda.mem_get_info()[0] // _SHARE_OF_FREE_MEMORY if torch.cuda.is_initialized() else 0
-        size = tensor.numel() * tensor.element_size() if tensor.is_cuda else 0
-        if size > self._room:
+        on_gpu, size = tensor.is_cuda, tensor.numel() * tensor.element_size()
+        if on_gpu not in self._room:
+            self._room[on_gpu] = torch.cuda.mem_get_info()[0] // _SHARE_OF_FREE_MEMORY if on_gpu else _ON_HOST
+        if size > self._room[on_gpu]:
             self.left_out.add(path)
             return False
-        self._room -= size
+        self._room[on_gpu] -= size
         return True
 
 
@@ -109,7 +111,7 @@ def notes(recorded: Iterable[list[Given]], left_out: set[str], wrong: bool) -> l
         )
     if left_out:
         said.append(
-            f"the program changes {_listed(sorted(left_out))} between calls, and GPU memory for their values was short: "
+            f"the program changes {_listed(sorted(left_out))} between calls, and memory for their values was short: "
             "the check leaves them as its own calls do"
         )
     return said
@@ -124,10 +126,10 @@ def _plain(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
     return {
         path: tensor
         for path, tensor in state.tensors(roots).items()
-        if tensor.layout is torch.strided
+        if type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
         and not tensor.is_nested
         and not tensor.is_inference()
-        and not hasattr(tensor, "to_local")
         and 0 not in tensor.stride()
     }
 
@@ -135,7 +137,11 @@ def _plain(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
 def _marks(roots: list[tuple[str, Any]]) -> dict[str, Mark]:
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()  # a stream of the program may still write
-    return {path: _mark(tensor) for path, tensor in _plain(roots).items()}
+    marks: dict[str, Mark] = {}
+    for path, tensor in _plain(roots).items():
+        with contextlib.suppress(RuntimeError):  # one of a transform, which has no memory of its own
+            marks[path] = _mark(tensor)
+    return marks
 
 
 def _mark(tensor: torch.Tensor) -> Mark:
@@ -147,7 +153,7 @@ def _norm(tensor: torch.Tensor) -> float:
     """Return a number that changes with the values, whatever wrote them; 0 where only the version tells."""
     if tensor.dtype in tensors.TOLERANCES:
         return float(torch.linalg.vector_norm(tensor, dtype=_NORM_DTYPE.get(tensor.dtype, torch.float32)))
-    return 0.0 if tensor.dtype.is_floating_point or tensor.is_complex() else float(tensor.sum())
+    return float(tensor.sum()) if tensor.dtype in _WHOLE else 0.0
 
 
 def _how(before: Mark, now: Mark, tensor: torch.Tensor, path: str) -> str:

@@ -1,7 +1,7 @@
 """Measure what a call costs: eager, as one graph, and at the limit of this GPU.
 
-The order is part of the measurement: eager calls are timed first, then the GPU's own rates, then replays of the call if the
-check has shown that they are right; a profiler runs only after that, and the count of the work comes last.
+The order is part of the measurement: eager calls are timed first; after the check, replays and eager calls in turns if replays
+are right, then the prices and rates of the GPU itself; a profiler runs only after all that.
 """
 
 from __future__ import annotations
@@ -46,10 +46,7 @@ _MARK = "cudagraph_skill call"
 
 def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
     """Measure one callable and report the result."""
-    if isinstance(prepared, (load.Misuse, load.Raised)):
-        verdict.run(request, prepared, report)
-        return
-    report.result(measured(prepared, report))
+    verdict.run(request, prepared, report, measured)
 
 
 def measured(source: load.Source, report: Any) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def measured(source: load.Source, report: Any) -> dict[str, Any]:
         return result
     report.draft({**result, "costs": costs})
     try:
-        costs |= _later(source, report, replays=result["verdict"] == "safe")
+        costs |= _later(source, report, result["notes"], replays=result["verdict"] == "safe")
     except Exception as error:  # noqa: BLE001 - memory is short, or the GPU stopped: what is known stands
         said = f"after the check, measuring raised {why_failed.shown(error)}"
         report.step("cost", "failed", said)
@@ -161,22 +158,22 @@ def _batch(calls: Callable[[], None], count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-def _later(source: load.Source, report: Any, replays: bool) -> dict[str, Any]:
-    """Time replays beside eager calls if they are right; then profile eager calls, and count their work."""
+def _later(source: load.Source, report: Any, notes: list[str], replays: bool) -> dict[str, Any]:
+    """Time replays beside eager calls if they are right; count the work of a call; then profile calls."""
     report.progress("timing replays" if replays else "measuring the GPU")
     start = time.monotonic()
     costs = _replayed(source.fresh()) if replays else {}
     chains = calibration.Chains()
     subject = source.fresh()
     first = _warmed_up(subject)
-    profiled = _profiled(subject, first, chains)
-    captured = _as_captured(subject, first + _PROFILED) or profiled
+    counted, rates = _counted(subject, first, notes)
+    profiled = _profiled(subject, first + 1, chains)
+    captured = _as_captured(subject, first + 1 + _PROFILED, notes) or profiled
     node, replay, shortest = chains.prices(profiled.chains)
     report.step("cost", "ok", f"{profiled.nodes:.0f} kernels, copies and fills a call", time.monotonic() - start)
-    try:
-        costs |= _limit(subject, first + 2 * _PROFILED, shortest, profiled.busy)
-    except Exception as error:  # noqa: BLE001 - memory is short, or tensors of a kind that cannot be counted
-        report.step("limit", "skipped", f"counting the work raised {why_failed.shown(error)}")
+    if counted is not None and rates is not None:
+        limit = floor(counted, rates, shortest, profiled.busy)
+        costs |= {"bytes": counted.bytes, "products": _by_kind(counted), "floor": limit, "rates": rates._asdict()}
     return {
         **costs,
         "busy": profiled.busy,
@@ -192,16 +189,14 @@ def _later(source: load.Source, report: Any, replays: bool) -> dict[str, Any]:
     }
 
 
-def _limit(subject: Subject, number: int, shortest: float, busy: float) -> dict[str, Any]:
-    """Count the work of one call, and measure how fast this GPU does such work."""
-    counted = work.counted(subject, *checks.arguments(subject, number))
-    rates = calibration.rates(product.kind for product in counted.products)
-    return {
-        "bytes": counted.bytes,
-        "products": _by_kind(counted),
-        "floor": floor(counted, rates, shortest, busy),
-        "rates": rates._asdict(),
-    }
+def _counted(subject: Subject, number: int, notes: list[str]) -> tuple[work.Work | None, calibration.Rates | None]:
+    """Count the work of one call, and measure how fast this GPU does such work; None of both, and a note, where that fails."""
+    try:
+        counted = work.counted(subject, *checks.arguments(subject, number))
+        return counted, calibration.rates(product.kind for product in counted.products)
+    except Exception as error:  # noqa: BLE001 - memory is short, or tensors of a kind that cannot be counted
+        notes.append(f"the limit of this GPU is not known: counting the work raised {why_failed.shown(error)}")
+        return None, None
 
 
 def _replayed(subject: Subject) -> dict[str, Any]:
@@ -271,12 +266,18 @@ def _by_call(events: list[Any]) -> list[list[Any]]:
     return parts
 
 
-def _as_captured(subject: Subject, first: int) -> Profile | None:
+def _as_captured(subject: Subject, first: int, notes: list[str]) -> Profile | None:
     """Profile eager calls on the path that they take while a stream captures; None if no line asks for that, or it fails."""
-    with operations.told_it_captures() as lines, contextlib.suppress(Exception):
-        found = _profiled(subject, first)
-        return found if lines else None
-    return None
+    with operations.told_it_captures() as lines:
+        try:
+            found = _profiled(subject, first)
+        except Exception as error:  # noqa: BLE001 - of the user's code, such as an optimizer that cannot be captured
+            if lines:
+                notes.append(
+                    f"the prediction is of the eager path: that under capture raised {why_failed.shown(error)} in eager"
+                )
+            return None
+    return found if lines else None
 
 
 def _on_gpu(event: Any) -> bool:

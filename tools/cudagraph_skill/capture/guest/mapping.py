@@ -27,10 +27,7 @@ _PART = 0.7  # of the deadline that may be spent on parts
 
 def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
     """Map one callable and report the result."""
-    if isinstance(prepared, (load.Misuse, load.Raised)):
-        verdict.run(request, prepared, report)
-        return
-    report.result(mapped(prepared, report))
+    verdict.run(request, prepared, report, mapped)
 
 
 def mapped(source: load.Source, report: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from cudagraph_skill.capture.guest import (
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _OWN_FRAMES = 4  # of the check, that are named where it fails itself
 _PATIENT = 10.0  # seconds of a first recording, up to which a second one of more calls is made
@@ -44,14 +44,16 @@ def prepare(request: dict[str, Any]) -> Any:
     return source
 
 
-def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
-    """Check one callable and report the result."""
+def run(
+    request: dict[str, Any], prepared: Any, report: Any, result_of: Callable[[load.Source, Any], dict[str, Any]] | None = None
+) -> None:
+    """Check one callable and report the result, or that of another function of its source."""
     if isinstance(prepared, load.Misuse):
         report.result(_without_causes("misuse", str(prepared), request))
     elif isinstance(prepared, load.Raised):
         report.result(raised(prepared, request))
     else:
-        report.result(checked(prepared, report))
+        report.result((result_of or checked)(prepared, report))
 
 
 def checked(source: load.Source, report: Any) -> dict[str, Any]:
