@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def reason(obstacle: Callable[[], str]) -> str:
-    """Return what `obstacle` returns, or why it cannot tell: a name that is too long, or holds a NUL."""
+def target(file: str, obstacle: Callable[[Path], str]) -> tuple[Path, str]:
+    """Return the file that a name leads to, links followed, and why it cannot be written: what `obstacle` says, "" if it can."""
+    path = Path(file)
     try:
-        return obstacle()
-    except (OSError, ValueError) as error:
-        return f"{getattr(error, 'strerror', None) or error}; name another file"
+        return Path(os.path.realpath(path)), obstacle(path)
+    except (OSError, ValueError) as error:  # a name that is too long or contains NUL
+        return path, f"{getattr(error, 'strerror', None) or error}; name another file"
 
 
 def occupied(path: Path, force: bool) -> str:

@@ -35,10 +35,10 @@ def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
 
 
 def _target(option: str, file: str, suffix: str, force: bool) -> Path:
-    path = Path(file)
-    if why := files.reason(lambda: _obstacle(path, suffix, force)):
+    real, why = files.target(file, lambda path: _obstacle(path, suffix, force))
+    if why:
         raise SkillError(f"{option} {operand(shortened(file))}: {why}")
-    return Path(os.path.realpath(path))
+    return real
 
 
 def _obstacle(path: Path, suffix: str, force: bool) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import files
@@ -19,6 +17,7 @@ from cudagraph_skill.text import operand, quoted, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _ALIASES = {
     "te": "transformer-engine",
@@ -171,10 +170,10 @@ def writable(file: str, force: bool) -> Path:
     Raises:
         SkillError: It may not; the message says what to change.
     """
-    path = Path(file)
-    if why := files.reason(lambda: _obstacle(file, path, force)):
+    real, why = files.target(file, lambda path: _obstacle(file, path, force))  # write through a link, do not replace it
+    if why:
         raise SkillError(f"skill scaffold: `--into {operand(shortened(file))}`: {why}")
-    return Path(os.path.realpath(path))  # write through a link, do not replace it
+    return real
 
 
 def _obstacle(file: str, path: Path, force: bool) -> str:
