@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def target(file: str, obstacle: Callable[[Path], str]) -> tuple[Path, str]:
-    """Return the file that a name leads to, links followed, and why it cannot be written: what `obstacle` says, "" if it can."""
+    """Return the file that a name leads to, links followed, and why it cannot be written, by `obstacle`; "" if it can."""
     path = Path(file)
     try:
         return Path(os.path.realpath(path)), obstacle(path)
