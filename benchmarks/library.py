@@ -257,7 +257,8 @@ def figures(evidence: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _called_noisy(answer: dict[str, Any]) -> bool:
     """Return whether a verdict says that eager does not repeat itself; one that names what freezes says so, too."""
-    return answer["verdict"] == "not_repeatable" or "never repeats itself" in answer["said"]
+    said = answer["said"]
+    return answer["verdict"] == "not_repeatable" or "never repeats itself" in said or "within its own spread" in said
 
 
 def _first(row: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import checks, rounding, verdict, why_failed, why_wrong
+from cudagraph_skill.capture.guest import checks, comparison, rounding, verdict, why_failed, why_wrong
 from cudagraph_skill.capture.guest.agreement import Alone
 from cudagraph_skill.capture.guest.tensors import HostCopy
 
@@ -62,16 +62,16 @@ class Source:
         self.request["report"].log.append(name)  # type: ignore[attr-defined]
 
 
-def _call(value: float) -> checks.Call:
+def _call(value: float) -> comparison.Call:
     data = torch.full((8,), value, dtype=torch.float64)
-    return checks.Call({"": HostCopy(data, (8,), torch.float32)}, {}, set(), {})
+    return comparison.Call({"": HostCopy(data, (8,), torch.float32)}, {}, set(), {})
 
 
 def _seen(replayed: float, spread: float = 0.0, stuck: list[str] | None = None, **parts: Any) -> checks.Observations:
     calls = [_call(replayed) for _ in range(3)]
     captured = checks.Captured(calls, None, None, stuck or [], None, ((), {}))._replace(**parts)
     eager = [_call(1.0) for _ in range(3)]
-    wrong = checks.compare(eager, captured.calls, checks.own_spread({"result": spread}))
+    wrong = comparison.compare(eager, captured.calls, comparison.own_spread({"result": spread}))
     return checks.Observations(captured, wrong, eager, {"result": spread}, 0, set(), {})
 
 
@@ -83,6 +83,7 @@ REPLAYED: dict[str, Callable[[], checks.Observations]] = {
     "stuck": lambda: _seen(1.0, stuck=["shape of argument [0]"]),
     "another number": lambda: _seen(1.0, numbers=["call 4: number in argument [1]: 3 at capture, then 4"]),
     "another number, and off a little": lambda: _seen(1.0 + 1e-7, numbers=["call 4: number in argument [1]: 3, then 4"]),
+    "within its own spread": lambda: _seen(1.0001, spread=1e-5),
     "noisy": lambda: _seen(1.0, spread=0.5),
     "noisy and off": lambda: _seen(30.0, spread=0.5),
 }
@@ -170,6 +171,13 @@ def test_a_small_difference_is_wrong_if_the_number_of_the_capture_makes_it(monke
     monkeypatch.setattr(rounding, "keeps_numbers", lambda *_: True)
     found = verdict._outcome(Source(report), seen(), report)  # type: ignore[arg-type]
     assert (found["verdict"], found["causes"][0]["category"]) == ("silent_wrong", "argument-number")
+
+
+def test_replays_as_far_from_eager_as_eager_is_from_itself_are_equal_within_that() -> None:
+    report = Paired(0, threading.Barrier(1), [None])
+    found = verdict._outcome(Source(report), REPLAYED["within its own spread"](), report)  # type: ignore[arg-type]
+    assert (found["verdict"], found["rounds"]["agreement"], found["rounds"]["path"]) == ("safe", "rounding", "result")
+    assert found["said"].endswith("result differs by 0.0001, and by 1e-05 in two eager runs from the same state and seed")
 
 
 def _alone(observed: checks.Observations) -> str:

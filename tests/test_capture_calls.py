@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import checks, executed, host_only, stack, tensors, verdict
+from cudagraph_skill.capture.guest import comparison, executed, host_only, stack, tensors, verdict
 from cudagraph_skill.capture.guest.agreement import Alone
 from user_files import imported, line_of
 
@@ -24,9 +24,9 @@ class Silent(Alone):
         """Ignore progress."""
 
 
-def call(result: object = None, moved: set[str] | None = None, **scalars: object) -> checks.Call:
+def call(result: object = None, moved: set[str] | None = None, **scalars: object) -> comparison.Call:
     """Return what a call left: its result, the generators that moved, the numbers in reach."""
-    return checks.Call(tensors.values_to_host(result), {}, moved or set(), dict(scalars))
+    return comparison.Call(tensors.values_to_host(result), {}, moved or set(), dict(scalars))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def call(result: object = None, moved: set[str] | None = None, **scalars: object
         ([call(None), call(None, moved={"python-random"})], ["python-random"]),
     ],
 )
-def test_what_changes_on_the_host_is_named_once(calls: list[checks.Call], changes: list[str]) -> None:
+def test_what_changes_on_the_host_is_named_once(calls: list[comparison.Call], changes: list[str]) -> None:
     assert host_only.changed([host_only.Left(each.left(), each.scalars, each.moved) for each in calls]) == changes
 
 
@@ -91,26 +91,33 @@ def test_a_call_without_lines_of_the_user_has_no_line() -> None:
     assert host_only.deciding_line([], ["result"]) is None
 
 
-def drift(far: list[float], spread: float = 0.0, warm_ups: int = 3) -> tuple[int, float] | None:
-    """Return from which call on, and how far, two copies are apart that differ by `far` in each call."""
-    eager = [call(torch.ones(4)) for _ in far]
-    third = [call(torch.ones(4) + each) for each in far]
-    found = checks._drift(eager, third, {"result": spread}, warm_ups, Silent())
-    return (found.call, round(found.far, 4)) if found is not None else None
+def until_apart(far: list[float], warm_ups: int = 3) -> comparison.Eager:
+    """Return what is left of eager calls from which another copy is `far` in each."""
+    apart = [{"result": each} for each in far]
+    return comparison.until_apart([call(torch.ones(4)) for _ in far], apart, warm_ups, Silent())
 
 
 def test_replays_before_eager_parts_from_itself_are_enough() -> None:
-    assert drift([0, 1e-7, 1e-6, 1e-6, 1e-5, 1e-4, 0.2, 0.3]) == (6, 0.2)
+    eager = until_apart([0, 1e-7, 1e-6, 1e-6, 1e-5, 1e-4, 0.2, 0.3])
+    assert eager.drift == comparison.Drift(6, "result", 0.2)
+    assert len(eager.calls) == len(eager.apart) == 6
+    assert eager.spread == {"result": 1e-4}
+
+
+def test_a_copy_that_parts_at_once_from_what_it_equalled_says_nothing_of_later_calls() -> None:
+    eager = until_apart([0, 0, 0, 0, 0, 0, 0.2, 0.3])
+    assert (len(eager.calls), eager.drift, eager.spread) == (8, None, {"result": 0.0})
 
 
 @pytest.mark.parametrize(
-    ("far", "spread"),
+    "far",
     [
-        ([0, 1e-7, 1e-6, 1e-6, 1e-5, 1e-4, 1e-4], 0.0),  # it never does
-        ([0, 1e-7, 1e-6, 1e-6, 1e-5, 0.2, 0.3], 0.0),  # two replays are too few
-        ([0, 1e-7, 1e-6, 1e-6, 1e-5, 1e-4, 0.2, 0.3], 0.1),  # two other copies parted before the capture
-        ([0.1, 0, 0, 0, 0, 0, 0], 0.0),
+        [0, 1e-7, 1e-6, 1e-6, 1e-5, 1e-4, 1e-4],  # it never does
+        [0, 1e-7, 1e-6, 1e-6, 1e-5, 0.2, 0.3],  # two replays are too few
+        [0, 0.1, 0, 0, 0, 0, 0],  # before the capture
+        [0.1, 0, 0, 0, 0, 0, 0],
     ],
 )
-def test_it_is_no_drift_where_eager_repeats_itself_or_never_does(far: list[float], spread: float) -> None:
-    assert drift(far, spread) is None
+def test_all_calls_are_compared_where_eager_repeats_itself_or_never_does(far: list[float]) -> None:
+    eager = until_apart(far)
+    assert (len(eager.calls), eager.drift, eager.spread) == (7, None, {"result": max(far)})

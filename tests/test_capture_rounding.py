@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import checks, operations, rounding, tensors
+from cudagraph_skill.capture.guest import checks, comparison, operations, rounding, tensors
 from cudagraph_skill.capture.guest.agreement import Alone
 
 
@@ -66,14 +66,14 @@ def test_a_tensor_that_is_reached_twice_moves_once() -> None:
     assert torch.equal(once, twice)
 
 
-def _call(value: float) -> checks.Call:
-    return checks.Call({"": tensors.to_host(torch.tensor([1.0, value]))}, {}, set(), {})
+def _call(value: float) -> comparison.Call:
+    return comparison.Call({"": tensors.to_host(torch.tensor([1.0, value]))}, {}, set(), {})
 
 
 def _observed(eager: list[float], replayed: list[float]) -> checks.Observations:
     captured = checks.Captured([_call(value) for value in replayed], None, None, [], None, None)
     calls = [_call(value) for value in eager]
-    wrong = checks.compare(calls, captured.calls, checks.own_spread({}))
+    wrong = comparison.compare(calls, captured.calls, comparison.own_spread({}))
     return checks.Observations(captured, wrong, calls, {}, 0, set(), {})
 
 
@@ -138,5 +138,5 @@ def test_lines_that_ask_whether_a_stream_captures_get_the_answer_and_are_listed(
 def test_a_large_difference_says_nothing_however_far_eager_moves(
     far: float, moves: float | None, follows: float | None, is_chaos: bool
 ) -> None:
-    wrong = checks.Wrong([3], far, "result", 1e-5)
+    wrong = comparison.Wrong([3], far, "result", 1e-5)
     assert rounding.Rounding(wrong, moves, (), follows).is_chaos == is_chaos

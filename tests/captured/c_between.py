@@ -42,10 +42,40 @@ class Cached(nn.Module):
         return self.layer(x) + self.seen
 
 
+class Served(nn.Module):
+    """A layer whose weights a training loop renews."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).relu()
+
+
+class Behind(nn.Module):
+    """Such a layer, renewed in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).relu()
+
+
+def renew(served: nn.Module, model: nn.Module, *, in_place: bool) -> None:
+    for weight, newer in zip(served.parameters(), model.parameters(), strict=True):
+        if in_place:
+            weight.data.copy_(newer)
+        else:
+            weight.data = newer.detach().clone()
+
+
 def main() -> None:
     torch.manual_seed(0)
     model, masked, cached = nn.Linear(32, 32).cuda(), Masked().cuda(), Cached().cuda()
-    average = Average(model)
+    average, served, behind = Average(model), Served().cuda(), Behind().cuda()
     optimizer = torch.optim.SGD([*model.parameters(), *masked.parameters(), *cached.parameters()], lr=0.5)
     for step in range(40):
         x = torch.randn(16, 32, device="cuda")
@@ -56,6 +86,11 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         average.update(model, (step / 40) ** 2)
+        renew(served, model, in_place=False)
+        renew(behind, model, in_place=True)
+        with torch.no_grad():
+            served(x)
+            behind(x)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ One request:
 2. In the fork, `verdict.prepare` imports the user's module with `load.Source`, and a second fork runs `verdict.run`.
    `processes` reports events and ends what a run leaves behind.
 3. `checks.run` calls one copy of the callable eagerly and captures another (`checks.capture_and_replay`), replays it on new inputs,
-   and compares results and state (`checks.compare`). `state` finds, saves and restores what the callable can reach; `tensors`
+   and compares results and state (`comparison.compare`). `state` finds, saves and restores what the callable can reach; `tensors`
    copies and compares nested values.
 4. If the capture failed, `why_failed.explain` names the error's line and every other line that fails under capture.
    If a replay was wrong, `why_wrong.explain` names the lines behind it; `deciding_line` finds the statement that decided, and

@@ -16,11 +16,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import executed, host_only, leftovers, load, nodes, operations, stack, state, tensors
+from cudagraph_skill.capture.guest import (
+    comparison,
+    executed,
+    host_only,
+    leftovers,
+    load,
+    nodes,
+    operations,
+    stack,
+    state,
+    tensors,
+)
+from cudagraph_skill.capture.guest.comparison import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from cudagraph_skill.capture.guest.comparison import Drift, Eager, Wrong
     from cudagraph_skill.capture.guest.load import Source, Subject
     from cudagraph_skill.capture.guest.operations import Failure
     from cudagraph_skill.capture.guest.stack import Place
@@ -30,27 +43,10 @@ WARM_UPS = 3
 _REPLAYS, _MANY_REPLAYS, _FEW_REPLAYS = 6, 14, 4  # on new inputs; where Python state changes; where one call takes long
 _LONG = 0.3  # seconds of a call
 _VERY_LONG = 1.0  # seconds of a call in the program from which on it is captured first: most fail there, and soon
-_SPREADS = 20  # times eager's own spread before a replay counts as different
-_ALIKE = 1e-3  # a relative difference up to which two eager copies count as equal but for rounding
 SURE = 1e-2  # a relative difference that needs no third eager copy as a control
-_LEAST_REPLAYS = 3  # that can be compared with eager for a verdict
 _DOUBT = 0.3  # a relative difference that needs no second captured copy as a control
-_COMPARED = ("result", "state()")  # values that the caller sees, or that the user named
 _FIRST_SEED = 1000
 _POISON = [1 << power for power in range(6, 21)]  # elements of the blocks that take the place of freed memory
-
-
-class Call(NamedTuple):
-    """What one call left behind: its result, the compared state, the generators that moved, the reachable numbers."""
-
-    out: dict[str, HostCopy]
-    state: dict[str, HostCopy]
-    moved: set[str]
-    scalars: dict[str, Any]
-
-    def left(self) -> dict[str, HostCopy]:
-        """Return the result and the state by path."""
-        return {**{f"result{path}": copy for path, copy in self.out.items()}, **self.state}
 
 
 class Captured(NamedTuple):
@@ -70,18 +66,6 @@ class Captured(NamedTuple):
     waits: Sequence[Failure] = ()
     numbers: Sequence[str] = ()
     moves_on: bool | None = None
-
-
-class Wrong(NamedTuple):
-    """A difference between replay and eager: the calls after the capture (0: its own inputs), the worst difference, its path.
-
-    `tolerance` is what that value is allowed by its dtype and eager's own spread.
-    """
-
-    calls: list[int]
-    worst: float
-    path: str
-    tolerance: float
 
 
 class EagerError(Exception):
@@ -323,45 +307,7 @@ def _waits_shown(waits: list[Failure]) -> str:
     return "waits for the GPU at " + ", ".join(f"line {wait.places[-1].line}" for wait in waits[:6])
 
 
-# Comparison -----------------------------------------------------------------------------------------------------------
-
-
-def noise(first: list[Call], second: list[Call]) -> dict[str, float]:
-    """Return how far two copies differ: for each value the largest difference of all calls."""
-    worst: dict[str, float] = {}
-    for a, b in zip(first, second, strict=False):
-        for path, far in tensors.differences(a.left(), b.left()).items():
-            worst[path] = max(worst.get(path, 0.0), far)
-    return worst
-
-
-def compare(eager: list[Call], graph: list[Call], limit: Callable[[int, str, HostCopy], float]) -> Wrong | None:
-    """Return where replays differ from eager by more than `limit(number of the call, path, eager's value)`; None if nowhere."""
-    calls, worst, where, at_worst = [], 0.0, "", 0.0
-    for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
-        left, replayed = a.left(), b.left()
-        for path, far in tensors.differences(left, replayed).items():
-            if path not in replayed and not path.startswith(_COMPARED):
-                continue  # Python dropped it: what matters of that shows in the result
-            allowed = limit(number, path, left[path])
-            if far > allowed:
-                calls.append(number)
-                if far > worst:
-                    worst, where, at_worst = far, path, max(allowed, tensors.tolerance(left[path]))
-    return Wrong(sorted(set(calls)), worst, where, at_worst) if calls else None
-
-
-def own_spread(spreads: dict[str, float]) -> Callable[[int, str, HostCopy], float]:
-    """Return the limit that eager's own spread sets; where eager repeats to the bit, every difference is beyond it."""
-    return lambda _number, path, _value: _SPREADS * spreads.get(path, 0.0)
-
-
-class Drift(NamedTuple):
-    """Rounding that the program enlarges: from `call` on two eager copies that began alike are `far` apart in the value at `path`."""
-
-    call: int
-    path: str
-    far: float
+# The check ------------------------------------------------------------------------------------------------------------
 
 
 class Observations(NamedTuple):
@@ -379,6 +325,11 @@ class Observations(NamedTuple):
     moved: set[str]
     changing: dict[str, tuple[Any, Any]]
     drift: Drift | None = None
+
+    @property
+    def after(self) -> list[Call]:
+        """Return the eager calls from the one of the capture on."""
+        return self.eager[self.warm_ups :]
 
     @property
     def spread(self) -> float:
@@ -414,36 +365,35 @@ def run(source: Source, report: Any) -> Observations:
         if captured.failed:
             return Observations(captured, None, [], {}, warm_ups, set(), {})
         first = second = source.fresh()
-    eager, rounds, spread = _eager(source, first, second, warm_ups, report)
+    eager = _eager(source, first, second, warm_ups, report)
     del first, second
     gc.collect()
     report.progress("capturing")
-    moved = set().union(*(call.moved for call in eager))
+    moved = set().union(*(call.moved for call in eager.calls))
     draws = report.any("whether it draws random numbers", "cuda-random" in moved)
+    rounds = len(eager.calls) - warm_ups - 1
     captured = capture_and_replay(source.fresh(), warm_ups, rounds, report, report.step, draws)
-    eager = [*eager[:warm_ups], *_lasting(eager, warm_ups)]
-    after = eager[warm_ups:]
-    changing = _changing(eager)
+    eager = eager._replace(calls=[*eager.calls[:warm_ups], *_lasting(eager.calls, warm_ups)])
+    changing = _changing(eager.calls)
     if captured.failed:
-        return Observations(captured, None, eager, spread, warm_ups, moved, changing)
-    wrong, drift = compare(after, captured.calls, own_spread(spread)), None
-    noisy = max(spread.values(), default=0.0) > 0.0
+        return Observations(captured, None, eager.calls, eager.spread, warm_ups, moved, changing)
+    wrong = comparison.compare(eager.calls[warm_ups:], captured.calls, comparison.own_spread(eager.spread))
+    noisy = max(eager.spread.values(), default=0.0) > 0.0
     if report.any("doubts about eager", wrong is not None and (wrong.worst < SURE or noisy)):
         report.progress("comparing with a third eager copy")
-        third = _third(source, len(eager))
-        drift = _drift(eager, third, spread, warm_ups, report)
-        calls = drift.call if drift is not None else len(eager)
-        eager, after = eager[:calls], eager[warm_ups:calls]
-        captured = captured._replace(calls=captured.calls[: calls - warm_ups])
-        spread = _wider(spread, noise(eager, third))
-        wrong = compare(after, captured.calls, own_spread(spread))
+        apart = list(map(comparison.wider, eager.apart, _apart(source.fresh(), eager.calls)))
+        control = comparison.until_apart(eager.calls, apart, warm_ups, report)
+        eager = control._replace(drift=control.drift or eager.drift)
+        captured = captured._replace(calls=captured.calls[: len(eager.calls) - warm_ups])
+        wrong = comparison.compare(eager.calls[warm_ups:], captured.calls, comparison.own_spread(eager.spread))
+    spread = eager.spread
     noisy = max(spread.values(), default=0.0) > 0.0
     if report.any("doubts about the capture", wrong is not None and wrong.worst < _DOUBT and noisy):
         report.progress("comparing with a second captured copy")
         again = capture_and_replay(source.fresh(), warm_ups, rounds, report, lambda *_: None)
-        spread = _wider(spread, noise(captured.calls, again.calls))
-        wrong = compare(after, captured.calls, own_spread(spread))
-    return Observations(captured, wrong, eager, spread, warm_ups, moved, changing, drift)
+        spread = comparison.wider(spread, comparison.noise(captured.calls, again.calls))
+        wrong = comparison.compare(eager.calls[warm_ups:], captured.calls, comparison.own_spread(spread))
+    return Observations(captured, wrong, eager.calls, spread, warm_ups, moved, changing, eager.drift)
 
 
 def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
@@ -453,7 +403,8 @@ def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
         return after
     there = eager[warm_ups - 1].state.keys()
     lasting = [
-        {path: copy for path, copy in call.state.items() if path in there or path.startswith(_COMPARED)} for call in after
+        {path: copy for path, copy in call.state.items() if path in there or path.startswith(comparison.COMPARED)}
+        for call in after
     ]
     return [call._replace(state=state_of_call) for call, state_of_call in zip(after, lasting, strict=True)]
 
@@ -476,10 +427,8 @@ def _pair(source: Source) -> tuple[Subject, Subject]:
     return first, first
 
 
-def _eager(
-    source: Source, first: Subject, second: Subject, warm_ups: int, report: Any
-) -> tuple[list[Call], int, dict[str, float]]:
-    """Return all eager calls, how many follow the capture, and their distance from a second eager copy."""
+def _eager(source: Source, first: Subject, second: Subject, warm_ups: int, report: Any) -> Eager:
+    """Return the eager calls of one copy, with those that follow the capture, and how far a second one is from them."""
     report.progress("calling it eagerly")
     start = time.monotonic()
     calls = []
@@ -495,15 +444,25 @@ def _eager(
             rounds = _MANY_REPLAYS if report.any("what Python changes", _python_changes(calls)) else rounds
     if not source.builds_anew:
         second = source.fresh()
-    spread = noise(calls, [eager_call(second, number, full=False) for number in range(warm_ups + 1)])
-    worst = max(spread.values(), default=0.0)
-    message = (
-        f"{len(calls)} calls, a second copy equal to the bit"
-        if worst == 0
-        else f"two copies differ by {worst:.1e}: not repeatable"
-    )
-    report.step("eager", "ok" if worst < SURE else "differs", message, time.monotonic() - start)
-    return calls, rounds, spread
+    eager = comparison.until_apart(calls, list(_apart(second, calls)), warm_ups, report)
+    worst = max(eager.spread.values(), default=0.0)
+    report.step("eager", "ok" if worst < SURE else "differs", _repeats(eager, len(calls), worst), time.monotonic() - start)
+    return eager
+
+
+def _repeats(eager: Eager, made: int, worst: float) -> str:
+    """Return a sentence on how far two eager copies differ."""
+    if eager.drift is not None:
+        return f"{made} calls: two copies part in call {eager.drift.call + 1}, so that later ones are not compared"
+    if worst > 0:
+        return f"two copies differ by {worst:.1e}: not repeatable"
+    return f"{made} calls, a second copy equal to the bit"
+
+
+def _apart(copy: Subject, calls: list[Call]) -> Iterator[dict[str, float]]:
+    """Let another copy make the same calls; yield how far each is from that of the first one."""
+    for number, call in enumerate(calls):
+        yield tensors.differences(call.left(), eager_call(copy, number, full=False).left())
 
 
 def _first_call(subject: Subject) -> Call:
@@ -557,26 +516,3 @@ def _changing(calls: list[Call]) -> dict[str, tuple[Any, Any]]:
     late = calls[len(calls) // 2 :]
     first, last = late[0].scalars, late[-1].scalars
     return {path: (first[path], value) for path, value in last.items() if path in first and first[path] != value}
-
-
-def _third(source: Source, count: int) -> list[Call]:
-    """Return the calls of a third eager copy, for differences so small that they may be rounding."""
-    third = source.fresh()
-    return [eager_call(third, number, full=False) for number in range(count)]
-
-
-def _drift(eager: list[Call], third: list[Call], spread: dict[str, float], warm_ups: int, report: Any) -> Drift | None:
-    """Return from which call on two eager copies are apart that began alike; None if never, or too early to compare replays."""
-    far = [tensors.differences(one.left(), other.left()) for one, other in zip(eager, third, strict=True)]
-    apart = [max([*spread.values(), *each.values()], default=0.0) > _ALIKE for each in far]
-    alike = apart.index(True) if True in apart else len(eager)
-    alike = len(eager) - int(report.most("the calls in which eager is apart", len(eager) - alike))
-    if alike == len(eager) or alike - warm_ups < _LEAST_REPLAYS:
-        return None
-    path = max(far[alike], key=lambda path: far[alike][path], default="")
-    return Drift(alike, path, far[alike].get(path, 0.0))
-
-
-def _wider(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
-    """Return the larger spread of each value."""
-    return {path: max(first.get(path, 0.0), second.get(path, 0.0)) for path in {**first, **second}}

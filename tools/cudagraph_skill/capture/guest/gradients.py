@@ -13,7 +13,7 @@ from cudagraph_skill.capture.guest import checks, state, tensors
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cudagraph_skill.capture.guest.checks import Call
+    from cudagraph_skill.capture.guest.comparison import Call
     from cudagraph_skill.capture.guest.load import Source
 
 

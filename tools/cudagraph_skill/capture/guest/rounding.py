@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from cudagraph_skill.capture.guest import checks, operations, state, tensors, why_failed
+from cudagraph_skill.capture.guest import checks, comparison, operations, state, tensors, why_failed
+from cudagraph_skill.capture.guest.comparison import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cudagraph_skill.capture.guest.checks import Call, Observations, Wrong
+    from cudagraph_skill.capture.guest.checks import Observations
+    from cudagraph_skill.capture.guest.comparison import Wrong
     from cudagraph_skill.capture.guest.load import Source
     from cudagraph_skill.capture.guest.operations import Failure
     from cudagraph_skill.capture.guest.tensors import HostCopy
@@ -152,7 +154,7 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
 
 def keeps_numbers(source: Source, observations: Observations) -> bool:
     """Return whether replays are, to the bit, eager calls with the numbers that the arguments had at the capture."""
-    subject, calls, kept = source.fresh(), list[checks.Call](), dict[str, Any]()
+    subject, calls, kept = source.fresh(), list[Call](), dict[str, Any]()
     for number in range(observations.warm_ups + len(observations.captured.calls)):
         given = checks.arguments(subject, number)
         if number == observations.warm_ups:
@@ -161,7 +163,7 @@ def keeps_numbers(source: Source, observations: Observations) -> bool:
             calls.append(checks.eager_call(subject, number, full=False, given=tensors.renumbered(given, kept)))
     if len(calls) < observations.warm_ups + len(observations.captured.calls):
         return False
-    return not any(far > 0 for far in checks.noise(calls[observations.warm_ups :], observations.captured.calls).values())
+    return not any(far > 0 for far in comparison.noise(calls[observations.warm_ups :], observations.captured.calls).values())
 
 
 def _moves(source: Source, observations: Observations, report: Any) -> Moves | None:
@@ -186,14 +188,14 @@ def _units(value: HostCopy) -> float:
 
 def _beyond(observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL) -> Wrong | None:
     """Return where replays are further from eager than `least`, eager's own spread and what its moves allow."""
-    later, spread = observations.warm_ups, checks.own_spread(observations.spreads)
+    later, spread = observations.warm_ups, comparison.own_spread(observations.spreads)
 
     def limit(number: int, path: str, value: HostCopy) -> float:
         moved = moves.at(later + number, path)
         by_dtype = min(_ALLOWED_BY_DTYPE * moved, tensors.tolerance(value))
         return max(least(value), spread(number, path, value), _ALLOWED * moved, by_dtype)
 
-    return checks.compare(observations.eager[later:], observations.captured.calls, limit)
+    return comparison.compare(observations.after, observations.captured.calls, limit)
 
 
 def _asked(source: Source, observations: Observations) -> tuple[list[Failure], float | None]:
@@ -206,5 +208,5 @@ def _asked(source: Source, observations: Observations) -> tuple[list[Failure], f
         return [], None
     if not calls:
         return unique, math.inf
-    follows = checks.noise(calls[observations.warm_ups :], observations.captured.calls)
+    follows = comparison.noise(calls[observations.warm_ups :], observations.captured.calls)
     return unique, max((far for path, far in follows.items() if path in observations.eager[-1].left()), default=0.0)

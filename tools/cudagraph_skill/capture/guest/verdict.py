@@ -15,6 +15,7 @@ import torch
 
 from cudagraph_skill.capture.guest import (
     checks,
+    comparison,
     gradients,
     host_only,
     later_steps,
@@ -136,7 +137,24 @@ def _outcome(source: load.Source, observations: checks.Observations, report: Any
         notes = [*_why_rounded(small, causes), *_drifts(observations), *_empty(observations), *gradients.notes(source, report)]
         return _result(source.request, "safe", _rounded(observations, small), [], observations, notes, small)
     notes = [*_without_effect(observations), *_drifts(observations), *_empty(observations), *gradients.notes(source, report)]
+    within = comparison.compare(observations.after, observations.captured.calls, comparison.own_spread({}))
+    if within is not None:
+        return _within_own_spread(source, observations, within, notes)
     return _result(source.request, "safe", _sentence(observations), [], observations, notes)
+
+
+def _within_own_spread(
+    source: load.Source, observations: checks.Observations, within: comparison.Wrong, notes: list[str]
+) -> dict[str, Any]:
+    """Return the result where replays are as far from eager as eager copies are from each other."""
+    spread = observations.spreads.get(within.path, 0.0)
+    sentence = (
+        f"captures, and {len(observations.captured.calls)} replays equal eager within its own spread{_until(observations)}: "
+        f"{within.path} differs by {within.worst:.2g}, and by {spread:.2g} in two eager runs from the same state and seed"
+    )
+    result = _result(source.request, "safe", sentence, [], observations, notes)
+    found = {"agreement": "rounding", "worst": within.worst, "path": within.path, "moves": spread}
+    return {**result, "rounds": {**result["rounds"], **found}}
 
 
 def _drifts(observations: checks.Observations) -> list[str]:
