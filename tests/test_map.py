@@ -140,7 +140,7 @@ ROWS = [
     _row(6, 0, "backward", kind="backward", launches=400.0, gpu=0.3e-3, cpu=4e-3),
     _row(7, 0, "optimizer.step", kind="optimizer", launches=200.0, gpu=0.1e-3, cpu=2e-3, verdict="safe"),
 ]
-GIVEN = {"wall": 10e-3, "cpu": 10e-3, "busy": 1e-3, "launches": 1000.0, "regions": ROWS}
+GIVEN = {"wall": 10e-3, "cpu": 10e-3, "busy": 1e-3, "launches": 1000.0, "node": 0.35e-6, "replay": 10e-6, "regions": ROWS}
 
 
 def test_the_outermost_parts_that_capture_become_graphs_and_the_innermost_that_fail_are_to_be_mended() -> None:

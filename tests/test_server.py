@@ -347,7 +347,7 @@ def test_a_map_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "train.py").write_text(STEP)
     rows = [_region(0, -1, "step", verdict="capture_error"), _region(1, 0, "model", verdict="safe")]
     rows.append(_region(2, 0, "head", said="not tried: the deadline is near; `--deadline` gives it longer"))
-    given = {"wall": 10e-3, "cpu": 9e-3, "busy": 1e-3, "launches": 100, "regions": rows}
+    given = {"wall": 10e-3, "cpu": 9e-3, "busy": 1e-3, "launches": 100, "node": 0.35e-6, "replay": 10e-6, "regions": rows}
     requests = _examined(monkeypatch, verdict="capture_error", said="fails at capture", map=given)
     server = app.build("/env/python", [tmp_path])
     result = _ask(

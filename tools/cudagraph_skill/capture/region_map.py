@@ -1,7 +1,8 @@
 """What a map says: each region of a call with its share, whether it captures, and what graphs would bring.
 
-Predictions are those of references/profiling.md: a replay takes the time that the GPU works, 0.35 us for each node and 10 us
-(fitted on an H200); a call of which parts are graphs takes that, or what its CPU still has to do, if that is longer.
+A replay is predicted to take the time that the GPU works, and the prices of its nodes and of a replay, measured on the same GPU
+(guest/calibration.py), else those of references/profiling.md: 0.35 us for each node and 10 us (fitted on an H200). A call of
+which parts are graphs takes that, or what its CPU still has to do, if that is longer.
 """
 
 from __future__ import annotations
@@ -45,13 +46,18 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True)
 class RegionMap:
-    """The regions of a call, the whole first, and its seconds: `wall`, of the CPU until it returns, that the GPU works."""
+    """The regions of a call, the whole first, and its seconds: `wall`, of the CPU until it returns, that the GPU works.
+
+    `node` are the seconds that a graph adds for each node, `replay` for each replay.
+    """
 
     wall: float
     cpu: float
     busy: float
     launches: float
     regions: Sequence[Region]
+    node: float = NODE
+    replay: float = LAUNCH
 
     @property
     def whole(self) -> Region:
@@ -115,7 +121,7 @@ class RegionMap:
 
     def as_graph(self) -> float:
         """Predict the seconds of a call that is one graph."""
-        return min(self.wall, self.busy + NODE * self.launches + LAUNCH)
+        return min(self.wall, self.busy + self.node * self.launches + self.replay)
 
     def with_graphs(self, graphs: Sequence[Region]) -> float:
         """Predict the seconds of a call of which some regions are graphs.
@@ -132,14 +138,15 @@ class RegionMap:
         for region in graphs:
             share = region.launches / forward if forward and region.kind == "module" else 0.0
             saved += region.cpu + share * backward - LAUNCH * region.calls - _NODE_ON_CPU * region.launches
-        return min(self.wall, max(self.busy + NODE * self.launches, self.wall - max(saved, 0.0)))
+        return min(self.wall, max(self.busy + self.node * self.launches, self.wall - max(saved, 0.0)))
 
 
 def of_result(given: Mapping[str, Any], findings: Mapping[int, Finding | None]) -> RegionMap:
     """Return the map of a guest's result; `findings` has the first finding of each region by its number."""
     wall, cpu, busy, launches = (float(given[name]) for name in ("wall", "cpu", "busy", "launches"))
     regions = [_region(row, findings.get(row["number"])) for row in given["regions"]]
-    return RegionMap(wall, cpu, busy, launches, _with_parts_of_equals(regions))
+    prices = [float(given[name]) for name in _PRICES] if given["replay"] else [NODE, LAUNCH]
+    return RegionMap(wall, cpu, busy, launches, _with_parts_of_equals(regions), *prices)
 
 
 def _region(row: Mapping[str, Any], finding: Finding | None) -> Region:
@@ -168,10 +175,11 @@ def is_map(given: Any) -> bool:
     """Return whether a part of a result is a map, of the types that are read from it."""
     if not isinstance(given, dict) or not isinstance(given.get("regions"), list) or not given["regions"]:
         return False
-    numbers = all(isinstance(given.get(name), (int, float)) for name in ("wall", "cpu", "busy", "launches"))
+    numbers = all(isinstance(given.get(name), (int, float)) for name in ("wall", "cpu", "busy", "launches", *_PRICES))
     return numbers and all(map(_is_row, given["regions"])) and _is_tree(given["regions"])
 
 
+_PRICES = ("node", "replay")
 _ROW: dict[str, Any] = {
     "number": int, "inside": int, "kind": str, "name": str, "class": str, "calls": (int, float), "launches": (int, float),
     "gpu": (int, float), "cpu": (int, float), "verdict": str, "said": str, "like": int, "causes": list,

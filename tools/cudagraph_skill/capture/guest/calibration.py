@@ -5,10 +5,12 @@ Times are taken before any profiler runs; how long the small kernels themselves 
 
 from __future__ import annotations
 
+import statistics
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch.autograd.profiler import profile
 
 from cudagraph_skill.capture.guest import work
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _NODES, _TINY, _SMALL = 256, 1, 1 << 16  # nodes of a chain; elements of the kernels in it
+_INSTANTIATIONS = 9  # of one chain: the price of a node differs between them, and the median is taken
 _ROUNDS = 5
 _BYTES, _SHARE_OF_FREE, _SHARE_OF_CACHE = 1 << 28, 16, 3
 _SIDES = {2: 8192, 4: 4096, 8: 2048}  # of the square matrices that are multiplied, by bytes of an element
@@ -31,29 +34,43 @@ class Rates(NamedTuple):
     products: dict[str, float]
 
 
+class Prices(NamedTuple):
+    """Seconds of a node beside its kernel, of a replay beside its nodes, and of the shortest kernel; 0 where not known."""
+
+    node: float
+    replay: float
+    shortest: float
+
+
 class Chains:
-    """Graphs of small kernels in a row, timed; `kernels` profiles them when the times of everything else are known."""
+    """Graphs of small kernels in a row, timed as they are made; `prices` profiles them when all else has been timed."""
 
     def __init__(self) -> None:
-        self._graphs = [_chain(_TINY, _NODES), _chain(_SMALL, _NODES), _chain(_SMALL, 1)]
-        self._seconds = [_best(graph.replay, 5) for graph, _ in self._graphs]
+        self._profiled = [_chain(_TINY, _NODES), _chain(_SMALL, _NODES)]
+        again = [_chain(_SMALL, _NODES) for _ in range(_INSTANTIATIONS - 1)]
+        self._many = statistics.median(_best(graph.replay, 5) for graph, _ in (*self._profiled[1:], *again))
+        one = _chain(_SMALL, 1)
+        self._one = _best(one[0].replay, 5)
 
-    def replay(self) -> None:
-        """Replay both chains of many kernels, for the profile."""
-        for graph, _ in self._graphs[:2]:
-            graph.replay()
-
-    def prices(self, kernels: list[float]) -> tuple[float, float, float]:
-        """Return seconds of a node beside its kernel, of a replay beside its nodes, and of the shortest kernel.
-
-        `kernels` are the seconds of the kernels of `replay`, in order.
-        """
+    def prices(self) -> Prices:
+        """Profile both chains of many kernels, and return what is beside these kernels."""
+        with profile(use_device="cuda", use_kineto=True) as recorded:
+            torch.cuda.synchronize()
+            for graph, _ in self._profiled:
+                graph.replay()
+            torch.cuda.synchronize()
+        events = sorted(filter(is_work, recorded.kineto_results.events()), key=lambda event: event.start_ns())
+        kernels = [event.duration_ns() / 1e9 for event in events]
         if len(kernels) != 2 * _NODES:
-            return 0.0, 0.0, 0.0
+            return Prices(0.0, 0.0, 0.0)
         tiny, small = (sum(part) / _NODES for part in (kernels[:_NODES], kernels[_NODES:]))
-        _, many, one = self._seconds
-        node = max(0.0, (many - one) / (_NODES - 1) - small)
-        return node, max(0.0, one - small), min(tiny, small)
+        node = max(0.0, (self._many - self._one) / (_NODES - 1) - small)
+        return Prices(node, max(0.0, self._one - small), min(tiny, small))
+
+
+def is_work(event: Any) -> bool:
+    """Return whether an event of a profile is a kernel, a copy or a fill on the GPU."""
+    return bool(event.device_type() == torch.autograd.DeviceType.CUDA) and not event.is_user_annotation()
 
 
 def _chain(size: int, count: int) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:

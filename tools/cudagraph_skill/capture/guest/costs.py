@@ -167,12 +167,12 @@ def _later(source: load.Source, report: Any, notes: list[str], replays: bool) ->
     subject = source.fresh()
     first = _warmed_up(subject)
     counted, rates = _counted(subject, first, notes)
-    profiled = _profiled(subject, first + 1, chains)
+    profiled = _profiled(subject, first + 1)
     captured = _as_captured(subject, first + 1 + _PROFILED, notes) or profiled
-    node, replay, shortest = chains.prices(profiled.chains)
+    prices = chains.prices()
     report.step("cost", "ok", f"{profiled.nodes:.0f} kernels, copies and fills a call", time.monotonic() - start)
     if counted is not None and rates is not None:
-        limit = floor(counted, rates, shortest, profiled.busy)
+        limit = floor(counted, rates, prices.shortest, profiled.busy)
         costs |= {"bytes": counted.bytes, "products": _by_kind(counted), "floor": limit, "rates": rates._asdict()}
     return {
         **costs,
@@ -183,9 +183,7 @@ def _later(source: load.Source, report: Any, notes: list[str], replays: bool) ->
         "kernels": profiled.kernels,
         "captured_busy": captured.busy,
         "captured_nodes": captured.nodes,
-        "node": node,
-        "replay": replay,
-        "shortest": shortest,
+        **prices._asdict(),
     }
 
 
@@ -214,21 +212,17 @@ def _replayed(subject: Subject) -> dict[str, Any]:
 
 
 class Profile(NamedTuple):
-    """What a profile shows of a call: seconds that the GPU works, its nodes (mean, least, most), the longest kernels.
-
-    `chains` are the seconds of the kernels of `calibration.Chains.replay`.
-    """
+    """What a profile shows of a call: seconds that the GPU works, its nodes (mean, least, most), the longest kernels."""
 
     busy: float
     nodes: float
     least: int
     most: int
     kernels: list[tuple[str, float]]
-    chains: list[float]
 
 
-def _profiled(subject: Subject, first: int, chains: calibration.Chains | None = None) -> Profile:
-    """Profile calls from number `first` on, and replays of the chains after them."""
+def _profiled(subject: Subject, first: int) -> Profile:
+    """Profile calls from number `first` on."""
     given = [checks.arguments(subject, first + number) for number in range(_PROFILED)]
     with profile(use_device="cuda", use_kineto=True) as recorded:
         for args, kwargs in given:
@@ -236,11 +230,7 @@ def _profiled(subject: Subject, first: int, chains: calibration.Chains | None = 
             with record_function(_MARK):
                 subject.call(*args, **kwargs)
                 torch.cuda.synchronize()
-        with record_function(_MARK):
-            if chains is not None:
-                chains.replay()
-            torch.cuda.synchronize()
-    _, *calls, after = _by_call(list(recorded.kineto_results.events()))
+    _, *calls = _by_call(list(recorded.kineto_results.events()))
     longest: Counter[str] = Counter()
     for event in itertools.chain(*calls):
         longest[event.name()] += event.duration_ns()
@@ -252,16 +242,15 @@ def _profiled(subject: Subject, first: int, chains: calibration.Chains | None = 
         min(map(len, calls)),
         max(map(len, calls)),
         [(name, taken / 1e9 / _PROFILED) for name, taken in longest.most_common(_KERNELS)],
-        [event.duration_ns() / 1e9 for event in after],
     )
 
 
 def _by_call(events: list[Any]) -> list[list[Any]]:
-    """Return the GPU's work before the first call, in each call, and after them, in the order in which it began."""
+    """Return the GPU's work before the first call, and in each call, in the order in which it began."""
     starts = sorted(event.start_ns() for event in events if event.name() == _MARK and not _on_gpu(event))
-    parts: list[list[Any]] = [[] for _ in range(_PROFILED + 2)]
+    parts: list[list[Any]] = [[] for _ in range(_PROFILED + 1)]
     for event in sorted(events, key=lambda event: event.start_ns()):
-        if _on_gpu(event) and not event.is_user_annotation():
+        if calibration.is_work(event):
             parts[bisect(starts, event.start_ns())].append(event)
     return parts
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cudagraph_skill.capture.guest import agreement, checks, load, modes, regions, tensors, verdict, why_failed
+from cudagraph_skill.capture.guest import agreement, calibration, checks, load, modes, regions, tensors, verdict, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def mapped(source: load.Source, report: Any) -> dict[str, Any]:
     """Return the result of the whole, with a `map` of its regions where eager calls came back."""
     end = time.monotonic() + _PART * float(source.request.get("deadline") or 120)
     try:
-        subject, watched, totals = _measured(source, report)
+        subject, watched, totals, prices = _measured(source, report)
     except (load.Misuse, load.Raised, checks.EagerError, RuntimeError) as error:
         report.step("map", "skipped", f"measuring it raised {why_failed.shown(getattr(error, 'error', error))}")
         return verdict.checked(source, report)
@@ -42,7 +42,8 @@ def mapped(source: load.Source, report: Any) -> dict[str, Any]:
     answers: dict[int, dict[str, Any]] = {0: whole}
 
     def result() -> dict[str, Any]:
-        return {**whole, "map": {**totals._asdict(), "regions": [_row(region, answers) for region in watched.root.all()]}}
+        regions_now = [_row(region, answers) for region in watched.root.all()]
+        return {**whole, "map": {**totals._asdict(), "node": prices.node, "replay": prices.replay, "regions": regions_now}}
 
     if whole["verdict"] in ("capture_error", "silent_wrong"):
         report.draft(result())
@@ -50,7 +51,7 @@ def mapped(source: load.Source, report: Any) -> dict[str, Any]:
     return result()
 
 
-def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.Watch, Totals]:
+def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.Watch, Totals, calibration.Prices]:
     report.progress("measuring its parts")
     start = time.monotonic()
     why = verdict.unusable()
@@ -61,10 +62,12 @@ def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.W
     for number in range(warm_ups):
         checks.eager_call(subject, number, full=False)
     report.step("warm-up", "ok", f"{warm_ups} calls", time.monotonic() - start)
+    chains = calibration.Chains()  # before the profiler
     watched, totals = regions.measured(subject, warm_ups)
+    prices = chains.prices()
     count = len(watched.regions())
     report.step("map", "ok", f"{count} regions, {totals.launches:.0f} launches a call", time.monotonic() - start)
-    return subject, watched, totals
+    return subject, watched, totals, prices
 
 
 class _Parts:
