@@ -112,6 +112,15 @@ def test_what_is_not_defined_is_said_in_a_sentence(name: str) -> None:
         live.marked(source.encode(), "a.py", name)
 
 
+@pytest.mark.parametrize(
+    ("name", "end"), [("B.f", "B inherits it from A, name f there"), ("B", "B inherits it from A, name forward there")]
+)
+def test_the_class_that_may_define_an_inherited_method_is_told(name: str, end: str) -> None:
+    source = "class A:\n    def f(self): pass\n\nclass B(A):\n    x = 1\n"
+    with pytest.raises(live.Missing, match=rf"a.py defines no {name}: .*; if {end}$"):
+        live.marked(source.encode(), "a.py", name)
+
+
 def test_the_mark_goes_inside_a_static_method_and_outside_of_other_decorators() -> None:
     source = "import torch\nclass A:\n    @staticmethod\n    @torch.no_grad()\n    def f(): return torch.is_grad_enabled()\n"
     seen: list[Any] = []

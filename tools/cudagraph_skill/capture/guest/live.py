@@ -103,7 +103,7 @@ def marked(source: bytes, path: str, name: str) -> types.CodeType:
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise Missing(
             f"{path} defines no {name}: name a function as FILE:FUNCTION or MODULE:FUNCTION, a method as FILE:CLASS.METHOD"
-            + _imported(tree, name.partition(".")[0])
+            + (_imported(tree, name.partition(".")[0]) or _inherited(tree, name))
         )
     watch = ast.copy_location(ast.Name(_WATCH, ast.Load()), next(iter(node.decorator_list), node))  # the code begins there
     binding = [n for n, outer in enumerate(node.decorator_list) if isinstance(outer, ast.Name) and outer.id in _BINDING]
@@ -120,6 +120,18 @@ def _imported(tree: ast.AST, name: str) -> str:
         if isinstance(node, ast.ImportFrom) and any(name in (alias.asname, alias.name) for alias in node.names):
             return f"; {name} is imported from {'.' * node.level}{node.module or ''}"
     return ""
+
+
+def _inherited(tree: ast.AST, name: str) -> str:
+    """Return from which classes a method may be inherited, as the end of a sentence; "" if there are none."""
+    owner, _, method = name.rpartition(".")
+    outer = _definition(tree, owner.split(".")) if owner else _definition(tree, [name])
+    bases = [ast.unparse(base) for base in outer.bases] if isinstance(outer, ast.ClassDef) else []
+    return (
+        f"; if {owner or name} inherits it from {' or '.join(bases)}, name {method if owner else 'forward'} there"
+        if bases
+        else ""
+    )
 
 
 def _definition(node: ast.AST, names: Sequence[str]) -> ast.AST | None:
