@@ -68,9 +68,14 @@ class Chains:
         return Prices(node, max(0.0, self._one - small), min(tiny, small))
 
 
+def on_gpu(event: Any) -> bool:
+    """Return whether an event of a profile is of the GPU's time line."""
+    return bool(event.device_type() == torch.autograd.DeviceType.CUDA)
+
+
 def is_work(event: Any) -> bool:
     """Return whether an event of a profile is a kernel, a copy or a fill on the GPU."""
-    return bool(event.device_type() == torch.autograd.DeviceType.CUDA) and not event.is_user_annotation()
+    return on_gpu(event) and not event.is_user_annotation()
 
 
 def _chain(size: int, count: int) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:

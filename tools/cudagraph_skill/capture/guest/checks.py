@@ -455,7 +455,7 @@ def _repeats(eager: Eager, made: int, worst: float) -> str:
     if eager.drift is not None:
         return f"{made} calls: two copies part in call {eager.drift.call + 1}, so that later ones are not compared"
     if worst > 0:
-        return f"two copies differ by {worst:.1e}: not repeatable"
+        return f"{made} calls, a second copy differs by {worst:.1e}{': not repeatable' if worst >= SURE else ''}"
     return f"{made} calls, a second copy equal to the bit"
 
 

@@ -247,7 +247,7 @@ def _profiled(subject: Subject, first: int) -> Profile:
 
 def _by_call(events: list[Any]) -> list[list[Any]]:
     """Return the GPU's work before the first call, and in each call, in the order in which it began."""
-    starts = sorted(event.start_ns() for event in events if event.name() == _MARK and not _on_gpu(event))
+    starts = sorted(event.start_ns() for event in events if event.name() == _MARK and not calibration.on_gpu(event))
     parts: list[list[Any]] = [[] for _ in range(_PROFILED + 1)]
     for event in sorted(events, key=lambda event: event.start_ns()):
         if calibration.is_work(event):
@@ -267,10 +267,6 @@ def _as_captured(subject: Subject, first: int, notes: list[str]) -> Profile | No
                 )
             return None
     return found if lines else None
-
-
-def _on_gpu(event: Any) -> bool:
-    return bool(event.device_type() == torch.autograd.DeviceType.CUDA)
 
 
 def floor(counted: work.Work, rates: calibration.Rates, shortest: float, busy: float) -> float:

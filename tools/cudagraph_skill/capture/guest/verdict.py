@@ -274,8 +274,12 @@ def _sentence(observations: checks.Observations) -> str:
 
 
 def _until(observations: checks.Observations) -> str:
-    """Continue a sentence about eager with the call from which on it parts from itself."""
-    return f", which never repeats itself from call {observations.drift.call + 1} on" if observations.drift is not None else ""
+    """Continue a sentence about replays with the call after which eager never repeats itself."""
+    return (
+        f" up to call {observations.drift.call}, after which eager never repeats itself"
+        if observations.drift is not None
+        else ""
+    )
 
 
 def _failed(source: load.Source, observations: checks.Observations, report: Any) -> dict[str, Any]:
