@@ -117,7 +117,7 @@ def attention() -> dict[str, Any]:
     return {"fn": attend, "inputs": ()}
 
 
-_OWN: dict[str, Callable[[], dict[str, Any]]] = {
+OWN: dict[str, Callable[[], dict[str, Any]]] = {
     made.__name__: made for made in (mlp, decode, gpt, actor_critic, wide_mlp, convolutions, attention)
 }
 
@@ -126,7 +126,7 @@ _OWN: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def _command(name: str) -> list[str]:
-    target = [str(Path(__file__)), "--make", name] if name in _OWN else [str(library.cases([name])[0])]
+    target = [str(Path(__file__)), "--make", name] if name in OWN else [str(library.cases([name])[0])]
     return [sys.executable, "tools/decide.py", "--json", "--deadline", "150", *target]
 
 
@@ -135,33 +135,37 @@ def _plain(name: str) -> dict[str, Any]:
     import maps
     import torch
 
-    if name not in _OWN:
+    if name not in OWN:
         return maps.timed(*maps.made(name))
     torch.manual_seed(0)
-    fn = _OWN[name]()["fn"]
+    fn = OWN[name]()["fn"]
     for _ in range(5):
         fn()
     return maps.timed(fn, ())
 
 
-def _run(command: list[str]) -> str:
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
-    )
+def answer_of(command: list[str], seconds: int = _SECONDS) -> str:
+    """Return the last line that a command prints, or its errors as JSON."""
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return json.dumps({"error": f"not done after {seconds} s"})
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else json.dumps({"error": done.stderr[-500:]})
 
 
 def digest(name: str) -> str:
     """Return a hash of what a workload is."""
-    if name not in _OWN:
+    if name not in OWN:
         return library.digest(library.cases([name])[0])
-    source = inspect.getsource(_OWN[name]) + (HERE / "workflows.py").read_text(encoding="utf-8")
+    source = inspect.getsource(OWN[name]) + (HERE / "workflows.py").read_text(encoding="utf-8")
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def _row(name: str) -> dict[str, Any]:
-    answer = json.loads(_run(_command(name)).replace(f"{ROOT}/", ""))
-    plain = json.loads(_run([sys.executable, __file__, "plain", name]))
+    answer = json.loads(answer_of(_command(name)).replace(f"{ROOT}/", ""))
+    plain = json.loads(answer_of([sys.executable, __file__, "plain", name]))
     seconds = [(step["name"], step["seconds"]) for step in answer.get("ladder", [])]
     return {
         "id": name,
@@ -174,15 +178,15 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
-def keep(files: Iterable[str]) -> None:
+def keep(files: Iterable[str], evidence: Path = EVIDENCE) -> None:
     """Add runs to the evidence: each workload keeps its newest row, with its machine."""
-    runs = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else []
+    runs = json.loads(evidence.read_text(encoding="utf-8")) if evidence.exists() else []
     runs += [on_gpu.read_rows(file, "rows") for file in files]
     taken: set[str] = set()
     for run in reversed(runs):
         run["rows"] = [row for row in run["rows"] if row["id"] not in taken]
         taken |= {row["id"] for row in run["rows"]}
-    EVIDENCE.write_text(json.dumps([run for run in runs if run["rows"]], indent=1) + "\n", encoding="utf-8")
+    evidence.write_text(json.dumps([run for run in runs if run["rows"]], indent=1) + "\n", encoding="utf-8")
 
 
 # The figures ----------------------------------------------------------------------------------------------------------
@@ -266,7 +270,7 @@ def main() -> int:
     match sys.argv[1:]:
         case ["run", *names]:
             machine = on_gpu.machine(" ".join(["python benchmarks/decisions.py run", *names]))
-            on_gpu.write_rows(machine, map(_row, names or (*_OWN, *_LIBRARY)))
+            on_gpu.write_rows(machine, map(_row, names or (*OWN, *_LIBRARY)))
             return 0
         case ["plain", name]:
             print(json.dumps(_plain(name)))

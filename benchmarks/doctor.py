@@ -37,6 +37,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 from cudagraph_skill.capture import session  # noqa: E402
+from cudagraph_skill.capture.request import Request  # noqa: E402
 from cudagraph_skill.errors import SkillError  # noqa: E402
 
 EVIDENCE = HERE / "evidence" / "doctor.json"
@@ -197,7 +198,7 @@ def _examined(share: list[Program]) -> list[dict[str, Any]]:
 
 
 def _row(program: Program, guests: session.Guests) -> dict[str, Any]:
-    request = session.Request(program.target, sys.executable, str(ROOT), inputs=program.inputs, deadline=_DEADLINE_SECONDS)
+    request = Request(program.target, sys.executable, str(ROOT), inputs=program.inputs, deadline=_DEADLINE_SECONDS)
     start = time.monotonic()
     row: dict[str, Any] = {"set": program.set, "id": program.id, "digest": program.digest}
     try:

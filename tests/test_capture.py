@@ -18,7 +18,8 @@ import pytest
 from cudagraph_skill import cli
 from cudagraph_skill.capture import hazard_of, host, interpreter, options, output, session
 from cudagraph_skill.capture.host import Ended
-from cudagraph_skill.capture.session import Guests, Listener, Request
+from cudagraph_skill.capture.request import Request, eager_command, to_guest
+from cudagraph_skill.capture.session import Guests, Listener
 from cudagraph_skill.check.hazards import table
 from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.check.output import FORMS, Reader
@@ -433,26 +434,26 @@ def test_an_error_in_eager_ends_with_the_command_that_shows_it() -> None:
         (REQUEST._replace(target="pkg.mod:step"), ["-c", "import pkg.mod"]),
         (REQUEST._replace(program=("-m", "net", "--lr", "1"), flags=("-u",)), ["-u", "-m", "net", "--lr", "1"]),
     ):
-        assert session.eager_command(request) == shlex.join(["/usr/bin/python3", *code])
+        assert eager_command(request) == shlex.join(["/usr/bin/python3", *code])
 
 
 # Requests -------------------------------------------------------------------------------------------------------------
 
 
 def test_the_guest_is_told_files_and_modules_apart() -> None:
-    wire = session.to_guest(REQUEST._replace(inputs="data", shapes=("4",), warmup=5))
+    wire = to_guest(REQUEST._replace(inputs="data", shapes=("4",), warmup=5))
     assert (wire["file"], wire["module"], wire["name"]) == (str(Path("train.py").resolve()), "", "Trainer.step")
     assert (wire["inputs"], wire["shapes"], wire["warmup"], wire["shown"]) == ("data", ["4"], 5, "train.py")
-    wire = session.to_guest(REQUEST._replace(target="pkg.mod:Net.step"))
+    wire = to_guest(REQUEST._replace(target="pkg.mod:Net.step"))
     assert (wire["file"], wire["module"], wire["name"]) == ("", "pkg.mod", "Net.step")
-    wire = session.to_guest(REQUEST._replace(target="step", program=("train.py",), go_on=True, skip=2))
+    wire = to_guest(REQUEST._replace(target="step", program=("train.py",), go_on=True, skip=2))
     assert (wire["target"], wire["go_on"], wire["skip"]) == ("train.py:step", True, 2)
     for target, program, told in (
         ("Net.step", ("-m", "pkg.train", "--x"), "pkg.train:Net.step"),
         ("lib.py:step", ("train.py",), "lib.py:step"),
         ("pkg.mod:step", ("-m", "pkg.train"), "pkg.mod:step"),
     ):
-        assert session.to_guest(REQUEST._replace(target=target, program=program))["target"] == told
+        assert to_guest(REQUEST._replace(target=target, program=program))["target"] == told
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import torch
 from cudagraph_skill.capture import reports, session
 from cudagraph_skill.capture.guest import checks, executed, operations, stack, why_wrong
+from cudagraph_skill.capture.request import Request
 from user_files import imported, line_of
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def test_a_finding_at_a_line_that_was_passed_over_is_not_confirmed(tmp_path: Pat
     imported(tmp_path / "program.py", PROGRAM)
     path = str(tmp_path / "program.py")
     line = line_of(tmp_path / "program.py", "item()")
-    request = session.Request(f"{path}:step", sys.executable, str(tmp_path))
+    request = Request(f"{path}:step", sys.executable, str(tmp_path))
     target = {"path": path, "line": line_of(tmp_path / "program.py", "def step"), "name": "step"}
     result = {"verdict": "capture_error", "said": "fails", "target": target, "causes": [], "notes": []}
     found = session.joined_result(request, result, [], {"how": "done"})

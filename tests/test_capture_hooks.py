@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 from cudagraph_skill.capture import reports, session
 from cudagraph_skill.capture.guest import live
 from cudagraph_skill.capture.output import text
-from cudagraph_skill.capture.session import Request
+from cudagraph_skill.capture.request import Request
 from cudagraph_skill.capture.way_out import hook, ways_out
 from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.check.output import Reader

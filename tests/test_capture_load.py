@@ -364,7 +364,7 @@ ONCE = "import os\nimport torch\n\nif os.environ.get('GPU_TEST_ONCE'):\n    rais
 def test_where_a_second_copy_cannot_be_built_the_first_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPU_TEST_ONCE", "")
     source = load.Source(asked(written(tmp_path / "once.py", ONCE), "step"))
-    first, second = checks._pair(source)
+    first, second = checks.pair(source)
     assert first is second
     assert not source.builds_anew
     assert source.why_reused == "building a second one raised RuntimeError"
@@ -377,7 +377,7 @@ def test_where_a_second_copy_cannot_be_built_the_first_is_put_back(tmp_path: Pat
 
 def test_where_a_second_copy_can_be_built_there_are_two(net: Path) -> None:
     source = load.Source(asked(net, "Net", shapes=["4x3"]))
-    first, second = checks._pair(source)
+    first, second = checks.pair(source)
     one: Any = first.call
     other: Any = second.call
     assert source.builds_anew

@@ -14,6 +14,7 @@ import torch
 from cudagraph_skill import cli
 from cudagraph_skill.capture import cost, session
 from cudagraph_skill.capture.guest import calibration, costs, load, tensors, work
+from cudagraph_skill.capture.request import Request
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.decide import call, call_output
 from cudagraph_skill.report import html, of_call
@@ -220,7 +221,7 @@ def test_a_capture_pays_after_so_many_calls() -> None:
 
 def result(verdict: str = "safe", **more: Any) -> CaptureResult:
     answer: dict[str, Any] = {"verdict": verdict, "said": "seen", "causes": [], "costs": {**GIVEN, **more}}
-    request = session.Request("train.py:step", sys.executable, ".")
+    request = Request("train.py:step", sys.executable, ".")
     return session.joined_result(request, answer, [], {})
 
 
@@ -286,7 +287,7 @@ def test_json_has_the_same_numbers() -> None:
 
 def test_without_costs_the_check_speaks() -> None:
     given = session.joined_result(
-        session.Request("train.py:step", sys.executable, "."), {"verdict": "lacking", "said": "no GPU", "causes": []}, [], {}
+        Request("train.py:step", sys.executable, "."), {"verdict": "lacking", "said": "no GPU", "causes": []}, [], {}
     )
     assert "no GPU" in call_output.text(given, READER)
     assert call_output.data(given, READER)["decision"] is None

@@ -15,6 +15,7 @@ import torch
 from cudagraph_skill import cli
 from cudagraph_skill.capture import map_output, region_map, session
 from cudagraph_skill.capture.guest import load, mapping, modes, regions
+from cudagraph_skill.capture.request import Request
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.report import html, of_map
 from cudagraph_skill.text import Steps
@@ -215,7 +216,7 @@ def test_a_graph_of_a_module_takes_its_part_of_the_backward_pass() -> None:
 
 def _result(**more: Any) -> Any:
     answer = {"verdict": "capture_error", "said": "fails at capture", "causes": [], "map": GIVEN, **more}
-    return session.joined_result(session.Request("train.py:step", "python", "."), answer, [], {"how": "done"})
+    return session.joined_result(Request("train.py:step", "python", "."), answer, [], {"how": "done"})
 
 
 def test_the_text_has_a_line_for_each_region_the_plans_and_what_to_mend() -> None:

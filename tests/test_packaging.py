@@ -142,6 +142,7 @@ ALLOWED: dict[str, set[str]] = {
     "diagnosis": NOUNS | {"corpus", "check"},
     "capture": NOUNS | {"check"},
     "decide": NOUNS | {"check", "capture"},
+    "tune": NOUNS | {"check", "capture"},
     "report": NOUNS | {"capture", "decide"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,

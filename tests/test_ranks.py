@@ -20,7 +20,8 @@ from cudagraph_skill.capture.guest import torchrun as guest
 from cudagraph_skill.capture.guest.ranks import RankReports
 from cudagraph_skill.capture.host import Ended
 from cudagraph_skill.capture.hub import Hub, Rank
-from cudagraph_skill.capture.session import Launch, Listener, Request
+from cudagraph_skill.capture.request import Launch, Request, eager_command, to_guest
+from cudagraph_skill.capture.session import Listener
 from cudagraph_skill.errors import SkillError
 from user_files import line_of, written
 
@@ -382,11 +383,9 @@ def test_fewer_gpus_and_other_machines_are_told_before_a_rank_begins(
 
 
 def test_the_same_program_without_a_graph_is_a_torchrun_command() -> None:
-    assert session.eager_command(REQUEST) == (
-        "/usr/bin/python3 -m torch.distributed.run --standalone --nproc-per-node=2 train.py"
-    )
+    assert eager_command(REQUEST) == ("/usr/bin/python3 -m torch.distributed.run --standalone --nproc-per-node=2 train.py")
     request = REQUEST._replace(program=("-m", "pkg.train"), launch=Launch(("--nproc-per-node=2",), ("-O",)))
-    assert session.eager_command(request).endswith("--nproc-per-node=2 --no-python /usr/bin/python3 -O -m pkg.train")
+    assert eager_command(request).endswith("--nproc-per-node=2 --no-python /usr/bin/python3 -O -m pkg.train")
 
 
 # With torchrun, on the CPU; a runner takes the place of the steps that need a GPU
@@ -447,7 +446,7 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CUDAGRAPH_SKILL_NO_GPU_NEEDED", "1")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
-    plain = session.to_guest
+    plain = to_guest
     monkeypatch.setattr(session, "to_guest", lambda request: {**plain(request), "runner": "runner"})
 
     def run(kind: str, *more: str, deadline: float = 60, **given: Any) -> tuple[CaptureResult, str]:

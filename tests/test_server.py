@@ -24,6 +24,8 @@ from mcp.shared.exceptions import MCPError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cudagraph_skill.capture.request import Request
+
 ROOT = Path(__file__).resolve().parent.parent
 READING = {"search", "read", "errors", "explain", "check", "config", "recommend", "scaffold"}
 RUNNING = ("run_check", "run_map", "run_decide")
@@ -310,11 +312,11 @@ def test_arguments_of_a_run_that_do_not_go_together_are_refused(
     assert "\n" not in result.content[0].text
 
 
-def _examined(monkeypatch: pytest.MonkeyPatch, **answer: Any) -> list[session.Request]:
+def _examined(monkeypatch: pytest.MonkeyPatch, **answer: Any) -> list[Request]:
     """Let a run end with an answer of the guest; return the requests."""
-    requests: list[session.Request] = []
+    requests: list[Request] = []
 
-    def examine(given: list[session.Request], *_: object) -> Iterator[Any]:
+    def examine(given: list[Request], *_: object) -> Iterator[Any]:
         requests.extend(given)
         yield session.joined_result(given[0], answer, [], {"how": "done"})
 
@@ -354,7 +356,7 @@ def test_a_map_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.M
         lambda client: client.call_tool("run_map", {"path": "train.py:step", "shapes": ["4"], "deadline": 300}), server
     )
     assert not result.is_error, result.content[0].text
-    assert [(request.map, request.shapes, request.deadline) for request in requests] == [(True, ("4",), 300)]
+    assert [(request.measure, request.shapes, request.deadline) for request in requests] == [("mapping", ("4",), 300)]
     data = result.structured_content
     assert (data["verdict"], data["map"]["graphs"], data["map"]["fix_first"], data["map"]["not_tried"]) == (
         "capture_error", [1], [0], [2]
@@ -373,7 +375,7 @@ def test_a_decision_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pyt
     server = app.build("/env/python", [tmp_path])
     result = _ask(lambda client: client.call_tool("run_decide", {"path": "train.py:step", "shapes": ["4"]}), server)
     assert not result.is_error, result.content[0].text
-    assert [(request.cost, request.map, request.shapes) for request in requests] == [(True, False, ("4",))]
+    assert [(request.measure, request.shapes) for request in requests] == [("costs", ("4",))]
     data = result.structured_content
     assert (data["verdict"], data["decision"]["now"]) == ("capture_error", {**times, "submit": 1e-3})
     assert result.content[0].text.endswith(f"next: {data['next']}")

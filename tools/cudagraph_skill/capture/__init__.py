@@ -2,7 +2,7 @@
 
 The life of `skill check --run train.py:step --inputs batch`:
 
-1. `options.requests` makes a `session.Request` of the command line; `interpreter.environment_python` names the interpreter
+1. `options.requests` makes a `request.Request` of the command line; `interpreter.environment_python` names the interpreter
    that has torch.
 2. `session.examine` takes one request after the other. `session.Guests` keeps one warm guest, a process of the user's
    interpreter; `host.Guest.ask` sends it the request, passes on what it reports, and kills all of it at the deadline or when it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.capture import torchrun
 from cudagraph_skill.capture.interpreter import environment_python, resolved
-from cudagraph_skill.capture.session import Launch, Request, locate
+from cudagraph_skill.capture.request import Launch, Request, locate
 from cudagraph_skill.capture.torchrun import TORCHRUN
 from cudagraph_skill.errors import SkillError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shlex
@@ -14,15 +13,14 @@ from cudagraph_skill.capture import cost, ranks
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
 from cudagraph_skill.capture.region_map import is_map, of_result
 from cudagraph_skill.capture.reports import is_result
+from cudagraph_skill.capture.request import Request, eager_command, locate, to_guest
 from cudagraph_skill.capture.result import CaptureResult, Step
-from cudagraph_skill.capture.torchrun import TORCHRUN
 from cudagraph_skill.capture.way_out import hook
 from cudagraph_skill.check import check_paths
 from cudagraph_skill.check.findings import Finding, Library, Region
 from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.input.settings import Options, settings
-from cudagraph_skill.check.input.source import lines_of, read_source
-from cudagraph_skill.check.input.targets import split
+from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -35,45 +33,8 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], object]
 
-_MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>[^\W\d][\w.]*)$")
 _AFTER_RANKS = 8.0  # seconds after their deadline that ranks have to end; a driver may take five for one process
 _LONG, _QUOTED = 200, 70  # characters of an error and of a source line that are repeated in a finding
-
-
-class Launch(NamedTuple):
-    """How torchrun starts the ranks of a program: its own options, and those of the interpreter of each rank."""
-
-    options: tuple[str, ...]
-    flags: tuple[str, ...]
-
-
-class Request(NamedTuple):
-    """What to capture, and how.
-
-    `target` is FILE, FILE:FUNCTION or pkg.mod:NAME, or NAME in a `program`; `inputs` and `make` name functions beside it,
-    `shapes` describe its arguments; `warmup` is the number of calls before the capture, or None. `python` is the interpreter,
-    `folder` where it runs. `deadline` is in seconds, `memory` a bound in bytes, 0 for none. `program` is a command, after the
-    interpreter and its `flags`, whose own call of `target` is captured instead; with `go_on` it runs on after that, and the
-    first `skip` calls stay eager. `launch` runs it under torchrun, and checks that call on each rank. With `map` its
-    regions are measured and captured, too; with `cost` it is timed, eager and as a graph.
-    """
-
-    target: str
-    python: str
-    folder: str
-    inputs: str = ""
-    make: str = ""
-    shapes: tuple[str, ...] = ()
-    warmup: int | None = None
-    deadline: float = 120
-    memory: int = 0
-    flags: tuple[str, ...] = ()
-    program: tuple[str, ...] = ()
-    go_on: bool = False
-    skip: int | None = None
-    launch: Launch | None = None
-    map: bool = False
-    cost: bool = False
 
 
 class Guests:
@@ -155,11 +116,20 @@ def _examined(request: Request, guests: Guests, listener: Listener) -> CaptureRe
     """Return the result of one request; None after a cancel."""
     if request.launch:
         return _ranks(request, listener)
-    ended = _program(request, listener) if request.program else _callable(request, guests, listener)
-    return None if ended.ended.get("how") == "cancelled" else _joined(request, ended, ended.output)
+    ended = answered(request, guests, listener)
+    return None if ended.ended.get("how") == "cancelled" else joined(request, ended, ended.output)
 
 
-def _joined(request: Request, ended: Ended, output: str) -> CaptureResult:
+def answered(request: Request, guests: Guests, listener: Listener) -> Ended:
+    """Return what the guest reports of one request, as it came.
+
+    Raises:
+        SkillError: the target is not there, or the machine lacks something.
+    """
+    return _program(request, listener) if request.program else _callable(request, guests, listener)
+
+
+def joined(request: Request, ended: Ended, output: str = "") -> CaptureResult:
     """Join a report; one of other types, or with a path that no file can have, was not written by the guest."""
     with suppress(ValueError):
         if ended.result is None or is_result(ended.result):
@@ -199,14 +169,14 @@ def _ranks(request: Request, listener: Listener) -> CaptureResult | None:
         hub.look()  # what they said last
     if not hub.ranks:
         result = whole.result or ranks.not_begun(whole)
-        return _joined(request, whole._replace(result=result, ended={}), whole.output)
+        return joined(request, whole._replace(result=result, ended={}), whole.output)
     results = {
-        number: _joined(request, whole._replace(result=result, steps=hub.steps(number), ended=ended), whole.output)
+        number: joined(request, whole._replace(result=result, steps=hub.steps(number), ended=ended), whole.output)
         for number, (result, ended) in ranks.outcomes(hub, whole).items()
     }
-    joined = ranks.together(results, hub)
+    whole_result = ranks.together(results, hub)
     left = whole.ended.get("left_behind") if whole.ended.get("how") != "cancelled" else 0  # what we ended is not its fault
-    return joined._replace(notes=[*joined.notes, *_end(None, {"left_behind": left, "unread": hub.unread_lines()})])
+    return whole_result._replace(notes=[*whole_result.notes, *_end(None, {"left_behind": left, "unread": hub.unread_lines()})])
 
 
 def _callable(request: Request, guests: Guests, listener: Listener) -> Ended:
@@ -222,61 +192,6 @@ def _callable(request: Request, guests: Guests, listener: Listener) -> Ended:
             if not warm:
                 raise
             warm = False
-
-
-def to_guest(request: Request) -> dict[str, Any]:
-    """Return the request as the guest reads it.
-
-    Raises:
-        SkillError: the target's file is not there.
-    """
-    wire: dict[str, Any] = {
-        "inputs": request.inputs,
-        "make": request.make,
-        "shapes": list(request.shapes),
-        "warmup": request.warmup,
-        "deadline": request.deadline,
-        "map": request.map,
-        "cost": request.cost,
-    }
-    if request.map and not request.program:
-        wire["runner"] = "cudagraph_skill.capture.guest.mapping"
-    elif request.cost and not request.program:
-        wire["runner"] = "cudagraph_skill.capture.guest.costs"
-    if request.program:
-        live: dict[str, Any] = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
-        if request.launch:
-            live["launch"] = request.launch._asdict()
-        return {**wire, **live, "shown": shlex.join(request.program)}
-    path, module, name = locate(request.target)
-    return {**wire, "file": os.path.realpath(path) if path else "", "module": module, "name": name, "shown": path or module}
-
-
-def in_program(request: Request) -> str:
-    """Return the watched function as FILE:NAME or pkg.mod:NAME; a bare NAME is one of the script itself."""
-    if ":" in request.target:
-        return request.target
-    main = request.program[1] if request.program[0] == "-m" else request.program[0]
-    return f"{main}:{request.target}"
-
-
-def locate(target: str) -> tuple[str, str, str]:
-    """Return the file as the user wrote it, or the dotted module, and the name in it.
-
-    Raises:
-        SkillError: the target names no file that is there and no module.
-    """
-    match = _MODULE.match(target)
-    if match and not match["module"].endswith(".py") and not Path(match["module"]).exists():
-        return "", match["module"], match["name"]
-    path, function = split(target)
-    if Path(path).is_dir():
-        raise SkillError(f"{target} is a folder, and a run captures one callable: name it as FILE:FUNCTION")
-    if path.endswith(".ipynb"):
-        raise SkillError(
-            f"{target}: a run imports a Python file: save the notebook as one (`jupyter nbconvert --to script {path}`)"
-        )
-    return path, "", (function or "").replace("<locals>.", "")
 
 
 # A result -------------------------------------------------------------------------------------------------------------
@@ -546,48 +461,3 @@ def _for_ranks(request: Request, sentence: str) -> list[str]:
     """Return a note on a program that torchrun has to start, and that was started without."""
     lacks = request.program and not request.launch and "environment variable RANK expected" in sentence
     return ["torchrun has to start this program: add `--nproc N`, with a GPU for each of N ranks"] if lacks else []
-
-
-# Without a graph ------------------------------------------------------------------------------------------------------
-
-
-def eager_command(request: Request) -> str:
-    """Return a command that runs the same code without a graph; "" if one line cannot do that."""
-    if request.launch:
-        launcher = [request.python, *request.flags, "-m", TORCHRUN, *request.launch.options]
-        ranks_python = ["--no-python", request.python, *request.launch.flags] if request.launch.flags else []
-        return shlex.join([*launcher, *ranks_python, *request.program])
-    if request.program:
-        return shlex.join([request.python, *request.flags, *request.program])
-    try:
-        path, module, name = locate(request.target)
-    except SkillError:
-        return ""
-    code = f"import {module}" if module else _eager_code(path, name, request)
-    return shlex.join([request.python, "-c", code] if code else [request.python, path])
-
-
-def _eager_code(path: str, name: str, request: Request) -> str:
-    """Return Python that calls a function of a file in the current folder; "" if the file can only be run."""
-    stem = Path(path).stem
-    if not stem.isidentifier() or Path(path).parent != Path() or "." in name:
-        return ""
-    if name and request.inputs.isidentifier() and not request.make:
-        return f"from {stem} import {name}, {request.inputs}; {name}(*{_call(path, request.inputs)})"
-    maker = request.make or ("" if name else "make")
-    if not maker.isidentifier() or _parameters(path, maker) is None:
-        return ""
-    return f'from {stem} import {maker}; made = {_call(path, maker)}; made["fn"](*made["inputs"]())'
-
-
-def _call(path: str, function: str) -> str:
-    return f'{function}("cuda")' if _parameters(path, function) else f"{function}()"
-
-
-def _parameters(path: str, function: str) -> int | None:
-    """Count the positional parameters of a function in a file; None if the file has no such function."""
-    tree = read_source(path).tree
-    for node in tree.body if tree else ():
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            return len(node.args.posonlyargs) + len(node.args.args)
-    return None

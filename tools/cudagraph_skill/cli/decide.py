@@ -72,7 +72,7 @@ def _of_calls(args: argparse.Namespace) -> int:
     if args.perfetto:
         raise SkillError("skill decide: --perfetto writes the timeline of a trace: add --trace FILE, or leave it out")
     refuse_html(args, "decide")
-    results = measured(args, "decide", cost=True)
+    results = measured(args, "decide", measure="costs")
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     if args.json:
         records = [call_output.data(result, reader) for result in results]

@@ -24,6 +24,7 @@ from cudagraph_skill.cli import (
     scaffold,
     search,
     serve,
+    tune,
 )
 from cudagraph_skill.cli import map as map_
 from cudagraph_skill.cli.arguments import EXIT_CODES, Parser
@@ -33,7 +34,7 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (search, read, errors, explain, check, map_, decide, config, recommend, scaffold, serve, completion)
+COMMANDS = (search, read, errors, explain, check, map_, decide, tune, config, recommend, scaffold, serve, completion)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -90,7 +91,7 @@ def _is_run(argv: Sequence[str]) -> bool:
     """Return whether a command captures on the GPU; its JSON has a verdict."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     name = "".join(own[:1])
-    return name == "map" or (name == "check" and "--run" in own) or (name == "decide" and "--trace" not in own)
+    return name in ("map", "tune") or (name == "check" and "--run" in own) or (name == "decide" and "--trace" not in own)
 
 
 def _refuse(unknown: list[str], args: argparse.Namespace, command: Parser) -> None:

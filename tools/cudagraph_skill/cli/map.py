@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
+    from cudagraph_skill.capture.request import Request
     from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.cli.arguments import Parser
     from cudagraph_skill.report.page import Page
@@ -51,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     with named_verdict():
         refuse_html(args, "map")
-        results = measured(args, "map", map=True)
+        results = measured(args, "map", measure="mapping")
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     print(written(results, "json" if args.json else "full", reader))
     if args.html:
@@ -91,22 +94,45 @@ def measured(args: argparse.Namespace, command: str, **wanted: Any) -> list[Capt
     Raises:
         SkillError: the arguments do not fit together, or the one callable is misused.
     """
-    try:
+    with _in_words_of(command):
         return _measured(args, command, wanted)
-    except SkillError as error:  # of the arguments, which `skill check --run` has too
+
+
+def requested(args: argparse.Namespace, command: str) -> list[Request]:
+    """Return what a command is to run.
+
+    Raises:
+        SkillError: the arguments do not fit together.
+    """
+    with _in_words_of(command):
+        return _requested(args, command)
+
+
+@contextmanager
+def _in_words_of(command: str) -> Iterator[None]:
+    """Let errors of the arguments, which `skill check --run` has too, name this command."""
+    try:
+        yield
+    except SkillError as error:
         said = str(error).replace("skill check: --run", f"skill {command}").replace("skill check:", f"skill {command}:")
         raise SkillError(said, error.exit_code) from None
 
 
-def _measured(args: argparse.Namespace, command: str, wanted: dict[str, Any]) -> list[CaptureResult]:
-    from cudagraph_skill.capture import options, session
+def _requested(args: argparse.Namespace, command: str) -> list[Request]:
+    from cudagraph_skill.capture import options
 
     if args.nproc or options.starts_ranks(args.program or ()):
         raise SkillError(
             f"skill {command}: it measures one process: run the program without a launcher such as torchrun, and without "
             "--nproc; `skill check --run --nproc N` checks several ranks"
         )
-    requests = [request._replace(**wanted) for request in options.requests(args, args.program)]
+    return options.requests(args, args.program)
+
+
+def _measured(args: argparse.Namespace, command: str, wanted: dict[str, Any]) -> list[CaptureResult]:
+    from cudagraph_skill.capture import session
+
+    requests = [request._replace(**wanted) for request in _requested(args, command)]
     with Progress() as progress, session.Guests() as guests:
         results = list(session.examine(requests, guests, session.Listener(progress.say, forward=echo)))
     if len(requests) == 1 and results[0].verdict == "misuse":

@@ -92,7 +92,7 @@ def observed(subject: Subject) -> dict[str, HostCopy]:
 
     Of what the user did not name only tensors on the GPU: a count that the host keeps is wrong only where something shows it.
     """
-    reached = state.tensors(subject.roots) if subject.state is None else state.trained(subject.roots)
+    reached = state.beside_no_graph(subject.roots) if subject.state is None else state.trained(subject.roots)
     copies = {path: tensors.to_host(tensor) for path, tensor in reached.items() if tensor.is_cuda}
     named = tensors.values_to_host(subject.state()) if subject.state is not None else {}
     return {**copies, **{f"state(){path}": copy for path, copy in named.items()}}
@@ -137,6 +137,11 @@ def _sharing(call: Call, before: Call) -> Call:
 
 def _equal(one: HostCopy, other: HostCopy) -> bool:
     return one[1:] == other[1:] and torch.equal(one.data, other.data)
+
+
+def warm_ups_of(subject: Subject) -> int:
+    """Return the number of calls before a capture."""
+    return WARM_UPS if subject.warmup is None else subject.warmup
 
 
 def warm_up(subject: Subject, count: int) -> None:
@@ -352,20 +357,18 @@ def run(source: Source, report: Any) -> Observations:
     """
     start = time.monotonic()
     report.progress("building the callable")
-    first, second = _pair(source)
+    first, second = pair(source)
     report.step(
         "build", "ok", "two copies with equal seeds" if source.builds_anew else f"one copy, restored each time: {source.why_reused}",
         time.monotonic() - start,
     )  # fmt: skip
-    warm_ups = first.warmup if first.warmup is not None else WARM_UPS
-    if source.request.get("warmup") is not None:
-        warm_ups = int(source.request["warmup"])
+    warm_ups = warm_ups_of(first)
     if report.most("the time of a call in the program", first.seconds) > _VERY_LONG:
         captured = capture_and_replay(first, warm_ups, 0, report, lambda *_: None)
         if captured.failed:
             return Observations(captured, None, [], {}, warm_ups, set(), {})
         first = second = source.fresh()
-    eager = _eager(source, first, second, warm_ups, report)
+    eager = eager_calls(source, first, second, warm_ups, report)
     del first, second
     gc.collect()
     report.progress("capturing")
@@ -373,7 +376,7 @@ def run(source: Source, report: Any) -> Observations:
     draws = report.any("whether it draws random numbers", "cuda-random" in moved)
     rounds = len(eager.calls) - warm_ups - 1
     captured = capture_and_replay(source.fresh(), warm_ups, rounds, report, report.step, draws)
-    eager = eager._replace(calls=[*eager.calls[:warm_ups], *_lasting(eager.calls, warm_ups)])
+    eager = eager._replace(calls=[*eager.calls[:warm_ups], *lasting(eager.calls, warm_ups)])
     changing = _changing(eager.calls)
     if captured.failed:
         return Observations(captured, None, eager.calls, eager.spread, warm_ups, moved, changing)
@@ -396,7 +399,7 @@ def run(source: Source, report: Any) -> Observations:
     return Observations(captured, wrong, eager.calls, spread, warm_ups, moved, changing, eager.drift)
 
 
-def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
+def lasting(eager: list[Call], warm_ups: int) -> list[Call]:
     """Return the calls from the capture on, without unnamed state that is new since then, such as a growing list of losses."""
     after = eager[warm_ups:]
     if not warm_ups:
@@ -409,7 +412,7 @@ def _lasting(eager: list[Call], warm_ups: int) -> list[Call]:
     return [call._replace(state=state_of_call) for call, state_of_call in zip(after, lasting, strict=True)]
 
 
-def _pair(source: Source) -> tuple[Subject, Subject]:
+def pair(source: Source) -> tuple[Subject, Subject]:
     """Return two copies; if a second cannot be built, or differs from the first, return the first twice."""
     first = source.fresh()
     if not source.builds_anew:
@@ -427,7 +430,7 @@ def _pair(source: Source) -> tuple[Subject, Subject]:
     return first, first
 
 
-def _eager(source: Source, first: Subject, second: Subject, warm_ups: int, report: Any) -> Eager:
+def eager_calls(source: Source, first: Subject, second: Subject, warm_ups: int, report: Any) -> Eager:
     """Return the eager calls of one copy, with those that follow the capture, and how far a second one is from them."""
     report.progress("calling it eagerly")
     start = time.monotonic()

@@ -24,29 +24,17 @@ from cudagraph_skill.capture.guest import (
     nodes,
     operations,
     regions,
+    timing,
     verdict,
     why_failed,
     work,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cudagraph_skill.capture.guest.load import Subject
 
-    Way = Callable[[int, int], Callable[[], None]]
-
-prepare = verdict.prepare
-
-_BATCHES, _BATCH_SECONDS, _MOST_IN_BATCH, _LONG = 11, 0.05, 50, 1.0  # seconds; of a call, from which on few are timed
-_FEW = 3
 _PROFILED, _KERNELS = 3, 8  # calls; kernels that are named
 _MARK = "cudagraph_skill call"
-
-
-def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
-    """Measure one callable and report the result."""
-    verdict.run(request, prepared, report, measured)
 
 
 def measured(source: load.Source, report: Any) -> dict[str, Any]:
@@ -74,14 +62,6 @@ def measured(source: load.Source, report: Any) -> dict[str, Any]:
 _CAPTURED = ("safe", "capture_error", "silent_wrong", "not_repeatable")
 
 
-class Times(NamedTuple):
-    """Seconds of a call: the median, the least and the most of batches."""
-
-    median: float
-    least: float
-    most: float
-
-
 def _eager(source: load.Source, report: Any) -> dict[str, Any]:
     """Time eager calls."""
     report.progress("timing eager calls")
@@ -91,15 +71,15 @@ def _eager(source: load.Source, report: Any) -> dict[str, Any]:
         raise RuntimeError(why)
     subject = source.fresh()
     warm_ups = _warmed_up(subject)
-    submit = statistics.median(_submitted(subject, warm_ups + number) for number in range(_FEW))
-    times = _in_turns({"eager": _eager_calls(subject, warm_ups + _FEW)})["eager"]
+    submit = statistics.median(_submitted(subject, warm_ups + number) for number in range(timing.FEW))
+    times = timing.in_turns({"eager": timing.calls(subject, warm_ups + timing.FEW)})["eager"]
     report.step("cost", "ok", f"eager calls timed: {times.median * 1e6:.0f} us", time.monotonic() - start)
     return {"eager": times._asdict(), "submit": submit, "graph": None, "capture": None, "busy": None}
 
 
 def _warmed_up(subject: Subject) -> int:
     """Make the calls before a capture; return their number."""
-    warm_ups = checks.WARM_UPS if subject.warmup is None else subject.warmup
+    warm_ups = checks.warm_ups_of(subject)
     checks.warm_up(subject, warm_ups)
     return warm_ups
 
@@ -113,49 +93,6 @@ def _submitted(subject: Subject, number: int) -> float:
     taken = time.perf_counter() - start
     torch.cuda.synchronize()
     return taken
-
-
-def _eager_calls(subject: Subject, first: int) -> Way:
-    def prepared(number: int, count: int) -> Callable[[], None]:
-        args, kwargs = checks.arguments(subject, first + number)
-
-        def calls() -> None:
-            for _ in range(count):
-                subject.call(*args, **kwargs)
-
-        return calls
-
-    return prepared
-
-
-def _replays(graph: torch.cuda.CUDAGraph) -> Way:
-    def prepared(_number: int, count: int) -> Callable[[], None]:
-        def calls() -> None:
-            for _ in range(count):
-                graph.replay()
-
-        return calls
-
-    return prepared
-
-
-def _in_turns(ways: dict[str, Way]) -> dict[str, Times]:
-    """Time ways in turns, in batches of calls in a row; a way prepares `count` calls for a batch, which is not timed."""
-    first = {name: _batch(way(0, 1), 1) for name, way in ways.items()}
-    counts = {name: max(1, min(_MOST_IN_BATCH, int(_BATCH_SECONDS / taken))) for name, taken in first.items()}
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(1, 1 + (_BATCHES if max(first.values()) < _LONG else _FEW)):
-        for name, way in ways.items():
-            taken[name].append(_batch(way(number, counts[name]), counts[name]))
-    return {name: Times(statistics.median(rows), min(rows), max(rows)) for name, rows in taken.items()}
-
-
-def _batch(calls: Callable[[], None], count: int) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    calls()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / count
 
 
 def _later(source: load.Source, report: Any, notes: list[str], replays: bool) -> dict[str, Any]:
@@ -207,7 +144,7 @@ def _replayed(subject: Subject) -> dict[str, Any]:
     nodes.ready(attempt.graph)
     torch.cuda.synchronize()
     seconds, memory = time.perf_counter() - start, max(0, free - torch.cuda.mem_get_info()[0])
-    times = _in_turns({"eager": _eager_calls(subject, warm_ups + 1), "graph": _replays(attempt.graph)})
+    times = timing.in_turns({"eager": timing.calls(subject, warm_ups + 1), "graph": timing.replays(attempt.graph)})
     return {"capture": seconds, "memory": memory, **{name: found._asdict() for name, found in times.items()}}
 
 

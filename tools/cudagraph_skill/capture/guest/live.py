@@ -380,7 +380,7 @@ class Watch:
             recorded = [(name, calls) for name, calls in self._calls.items() if calls]
             often = sorted(recorded, key=lambda item: -self._passed[item[0]])
             results: dict[str, dict[str, Any]] = {}
-            for name, calls in often[: 1 if self._request.get("map") or self._request.get("cost") else _MOST_SIGNATURES]:
+            for name, calls in often[: 1 if self._request.get("measure") else _MOST_SIGNATURES]:
                 with torch.inference_mode(False), torch.enable_grad():  # each call is made in modes of its own
                     results[name] = self._checked(calls, signatures.Reports(self._report, name, results, self._passed))
                 if not self._report.several:
@@ -403,15 +403,9 @@ class Watch:
         subject.new_gradients = len(self._gradients.renewed)
         source.reuse(subject, "the program's own objects")
         with _device(calls[-1], subject.roots):
-            if self._request.get("map"):
-                from cudagraph_skill.capture.guest import mapping
-
-                return mapping.mapped(source, report)
-            if self._request.get("cost"):
-                from cudagraph_skill.capture.guest import costs
-
-                return costs.measured(source, report)
-            result = verdict.checked(source, report)
+            result = verdict.measured(source, report)
+        if self._request.get("measure"):
+            return result
         wrong = result["verdict"] == "silent_wrong"
         result["notes"] += between_calls.notes([call.given for call in calls], self._between.left_out, wrong)
         return result

@@ -99,6 +99,8 @@ class Source:
         """Return the subject in the state that it had before its first call."""
         self.last = None  # so that its memory is free before the next is built
         self.last = self._restored() if self._single is not None else self._built()
+        if self.request.get("warmup") is not None:
+            self.last.warmup = int(self.request["warmup"])
         path, line, name = definition(self.last.call)
         self.request["found"] = {"path": path, "line": line, "name": name}
         return self.last

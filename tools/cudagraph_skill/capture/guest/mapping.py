@@ -20,17 +20,10 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.guest.regions import Arguments, Region, Totals
 
-prepare = verdict.prepare
-
 _PART = 0.7  # of the deadline that may be spent on parts
 
 
-def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
-    """Map one callable and report the result."""
-    verdict.run(request, prepared, report, mapped)
-
-
-def mapped(source: load.Source, report: Any) -> dict[str, Any]:
+def measured(source: load.Source, report: Any) -> dict[str, Any]:
     """Return the result of the whole, with a `map` of its regions where eager calls came back."""
     end = time.monotonic() + _PART * float(source.request.get("deadline") or 120)
     try:
@@ -58,7 +51,7 @@ def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.W
     if why:
         raise RuntimeError(why)
     subject = source.fresh()
-    warm_ups = checks.WARM_UPS if subject.warmup is None else subject.warmup
+    warm_ups = checks.warm_ups_of(subject)
     for number in range(warm_ups):
         checks.eager_call(subject, number, full=False)
     report.step("warm-up", "ok", f"{warm_ups} calls", time.monotonic() - start)

@@ -117,6 +117,22 @@ class Devices(Mode):
         return out
 
 
+class Coarsest(Mode):
+    """Sees in how coarse numbers the GPU computes: `step` is the largest distance from 1 to the next number of a result's dtype."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 0.0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        dtypes = {tensor.dtype for tensor in _tensors_in(flat(out)) if tensor.is_cuda}
+        self.step = max([self.step, *(torch.finfo(dtype).eps for dtype in dtypes & tensors.TOLERANCES.keys())])
+        return out
+
+
 class Recorder(Mode):
     """Records each operation with a sample of its results; under capture the graph refreshes the samples in each replay.
 

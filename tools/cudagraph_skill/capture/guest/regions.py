@@ -103,15 +103,23 @@ class Watch:
 
 def watch(subject: Subject) -> Watch:
     """Return a watch that knows the names of the modules and optimizers that the subject reaches."""
-    named: dict[int, str] = {}
+    return Watch(subject.name, {id(value): name for name, value in named(subject).items()})
+
+
+def named(subject: Subject) -> dict[str, Any]:
+    """Return the modules and optimizers that the subject reaches, each once, by path."""
+    names: dict[int, str] = {}
+    found: dict[str, Any] = {}
     for path, value in state.walk(subject.reach):
         if isinstance(value, (torch.nn.Module, torch.optim.Optimizer)) and path:
-            named.setdefault(id(value), path.removeprefix("self.").lstrip("."))
+            names.setdefault(id(value), path.removeprefix("self.").lstrip("."))
+            found.setdefault(names[id(value)], value)
             if isinstance(value, torch.nn.Module):
                 for name, inner in value.named_modules():
-                    if name:
-                        named.setdefault(id(inner), f"{named[id(value)]}.{name}")
-    return Watch(subject.name, named)
+                    if name and id(inner) not in names:
+                        names[id(inner)] = f"{names[id(value)]}.{name}"
+                        found.setdefault(names[id(inner)], inner)
+    return found
 
 
 @contextlib.contextmanager

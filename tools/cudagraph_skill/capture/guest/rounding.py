@@ -45,32 +45,42 @@ class Moves(NamedTuple):
 _STILL = Moves([])
 
 
-def measured(source: Source, eager: list[Call]) -> Moves:
-    """Compare eager calls with those of copies whose floating-point numbers are moved by one unit in the last place.
+class Leeway(NamedTuple):
+    """How much of what eager moves by counts as rounding: so many times, and numbers are moved by `step` of themselves at least."""
+
+    times: int = _ALLOWED
+    step: float = 0.0
+
+
+_REPLAYS = Leeway()
+
+
+def measured(source: Source, eager: list[Call], step: float = 0.0) -> Moves:
+    """Compare eager calls with those of copies whose floating-point numbers are moved by one unit in the last place, or by `step`.
 
     Parameters, buffers and other state of the GPU are moved before the first call, inputs before each.
     """
     worst: list[dict[str, float]] = [{} for _ in eager]
     for sample in range(_COPIES):
         moved: dict[str, float] = {}
-        for number, call in enumerate(_moved_calls(source, len(eager), sample)):
+        for number, call in enumerate(_moved_calls(source, len(eager), sample, step)):
             for path, far in tensors.differences(eager[number].left(), call.left()).items():
                 moved[path] = max(moved.get(path, 0.0), far)
             worst[number] = {path: max(worst[number].get(path, 0.0), far) for path, far in {**worst[number], **moved}.items()}
     return Moves(worst)
 
 
-def _moved_calls(source: Source, count: int, sample: int) -> Iterable[Call]:
+def _moved_calls(source: Source, count: int, sample: int, step: float) -> Iterable[Call]:
     subject = source.fresh()
     for number in range(count):
         given = checks.arguments(subject, number)
-        move(state.tensors(subject.roots).values() if number == 0 else subject.given, sample)
-        move(tensors.tensors(given), sample)
+        move(state.tensors(subject.roots).values() if number == 0 else subject.given, sample, step)
+        move(tensors.tensors(given), sample, step)
         yield checks.eager_call(subject, number, full=False, given=given)
 
 
-def move(values: Iterable[torch.Tensor], sample: int) -> None:
-    """Multiply each element by 1 plus or minus the dtype's epsilon. Whole numbers are kept: masks, counts, steps.
+def move(values: Iterable[torch.Tensor], sample: int, step: float = 0.0) -> None:
+    """Multiply each element by 1 plus or minus the dtype's epsilon, or `step` where that is more. Whole numbers are kept: masks, counts, steps.
 
     The signs are those of `sample`: drawn from a generator of their own, so that no other one moves.
     """
@@ -85,7 +95,7 @@ def move(values: Iterable[torch.Tensor], sample: int) -> None:
         generator = torch.Generator(plain.device).manual_seed(len(moved) + (sample << 20))
         up = torch.randint(0, 2, plain.shape, generator=generator, device=plain.device, dtype=torch.int8)
         with torch.no_grad(), contextlib.suppress(RuntimeError):  # of inference mode
-            plain.mul_(1 + (2 * up - 1).to(plain.dtype) * torch.finfo(plain.dtype).eps)
+            plain.mul_(1 + (2 * up - 1).to(plain.dtype) * max(step, torch.finfo(plain.dtype).eps))
 
 
 def _is_moved(tensor: torch.Tensor) -> bool:
@@ -122,7 +132,7 @@ class Rounding(NamedTuple):
         return self.wrong.worst > _CHAOS and self.moves is not None and not self.follows_captured_path
 
 
-def judged(source: Source, observations: Observations, report: Any) -> Rounding | None:
+def judged(source: Source, observations: Observations, report: Any, leeway: Leeway = _REPLAYS) -> Rounding | None:
     """Return the difference between replays and eager if it is no larger than rounding makes it, else None.
 
     A few units in the last place are rounding. More is compared with how far eager itself moves. What the dtype's tolerance allows
@@ -136,9 +146,9 @@ def judged(source: Source, observations: Observations, report: Any) -> Rounding 
         return own
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
-    moves = _moves(source, observations, report)
+    moves = _moves(source, observations, report, leeway.step)
     allowed = _beyond(observations, tensors.tolerance) is None
-    small = allowed if moves is None else _beyond(observations, _units, moves) is None
+    small = allowed if moves is None else _beyond(observations, _units, moves, leeway.times) is None
     asks = doubtful and (small or allowed)
     asked = _asked(source, observations) if report.any("whether a difference may be rounding", asks) else ([], None)
     if own is None or not doubtful:
@@ -166,9 +176,9 @@ def keeps_numbers(source: Source, observations: Observations) -> bool:
     return not any(far > 0 for far in comparison.noise(calls[observations.warm_ups :], observations.captured.calls).values())
 
 
-def _moves(source: Source, observations: Observations, report: Any) -> Moves | None:
+def _moves(source: Source, observations: Observations, report: Any, step: float) -> Moves | None:
     try:
-        return measured(source, observations.eager)
+        return measured(source, observations.eager, step)
     except (checks.EagerError, RuntimeError) as error:  # the program checks its own numbers, or memory is short
         why = why_failed.shown(getattr(error, "error", error))
         report.step("rounding", "skipped", f"eager with moved numbers raised {why}: not measured")
@@ -186,14 +196,16 @@ def _units(value: HostCopy) -> float:
     return min(allowed, _UNITS * torch.finfo(value.dtype).eps) if value.dtype in tensors.TOLERANCES else allowed
 
 
-def _beyond(observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL) -> Wrong | None:
+def _beyond(
+    observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL, times: int = _ALLOWED
+) -> Wrong | None:
     """Return where replays are further from eager than `least`, eager's own spread and what its moves allow."""
     later, spread = observations.warm_ups, comparison.own_spread(observations.spreads)
 
     def limit(number: int, path: str, value: HostCopy) -> float:
         moved = moves.at(later + number, path)
         by_dtype = min(_ALLOWED_BY_DTYPE * moved, tensors.tolerance(value))
-        return max(least(value), spread(number, path, value), _ALLOWED * moved, by_dtype)
+        return max(least(value), spread(number, path, value), times * moved, by_dtype)
 
     return comparison.compare(observations.after, observations.captured.calls, limit)
 

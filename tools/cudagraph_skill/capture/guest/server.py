@@ -89,7 +89,7 @@ def _answer(commands: Commands, reports: Reports, refused: set[str], begun: Cont
     `refused` are the packages that no server may import, `begun` the request for whose file this one was forked.
     """
     while context := begun or _next(commands, reports):
-        first = [] if begun else warmth.beginning(context.message["request"].get("file", ""), refused)
+        first = [] if begun else warmth.first(context.message["request"], refused)
         begun, answer = None, _import_first(first, context, commands, refused) if first else _NOT_BEGUN
         if answer == _TAKEN_OVER:
             return

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import operator
 import random
+import re
 import sys
 import types
 from collections import OrderedDict, deque
@@ -229,6 +230,21 @@ _PARTS: tuple[tuple[Any, Callable[[Any], list[tuple[str, Any]]]], ...] = (
 def tensors(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
     """Return all tensors by path."""
     return {path: value for path, value in walk(roots) if _filled(value)}
+
+
+def beside_no_graph(roots: list[tuple[str, Any]]) -> dict[str, torch.Tensor]:
+    """Return all tensors by path, without those that an object holds beside a graph: they are the static ones of its replays."""
+    holders: list[str] = []
+    found: dict[str, torch.Tensor] = {}
+    for path, value in walk(roots):
+        if any(isinstance(part, torch.cuda.CUDAGraph) for part in getattr(value, "__dict__", {}).values()):
+            holders.append(path)
+        elif _filled(value) and not any(path.startswith(holder) and _ITEM.match(path, len(holder)) for holder in holders):
+            found[path] = value
+    return found
+
+
+_ITEM = re.compile(r"\.\w+(\[[^\[\]]*\])*$")  # of a container that is an attribute, or the attribute itself
 
 
 def _filled(value: Any) -> bool:

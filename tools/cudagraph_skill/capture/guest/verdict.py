@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 import re
 import sys
@@ -29,7 +30,7 @@ from cudagraph_skill.capture.guest import (
 from cudagraph_skill.capture.guest.why_wrong import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 _OWN_FRAMES = 4  # of the check, that are named where it fails itself
 _PATIENT = 10.0  # seconds of a first recording, up to which a second one of more calls is made
@@ -45,16 +46,22 @@ def prepare(request: dict[str, Any]) -> Any:
     return source
 
 
-def run(
-    request: dict[str, Any], prepared: Any, report: Any, result_of: Callable[[load.Source, Any], dict[str, Any]] | None = None
-) -> None:
-    """Check one callable and report the result, or that of another function of its source."""
+def run(request: dict[str, Any], prepared: Any, report: Any) -> None:
+    """Check or measure one callable and report the result."""
     if isinstance(prepared, load.Misuse):
-        report.result(_without_causes("misuse", str(prepared), request))
+        report.result(without_causes("misuse", str(prepared), request))
     elif isinstance(prepared, load.Raised):
         report.result(raised(prepared, request))
     else:
-        report.result((result_of or checked)(prepared, report))
+        report.result(measured(prepared, report))
+
+
+def measured(source: load.Source, report: Any) -> dict[str, Any]:
+    """Return the result that the request asks for: of the check, or of the module of this package that it names."""
+    name = source.request.get("measure")
+    measure = importlib.import_module(f"cudagraph_skill.capture.guest.{name}").measured if name else checked
+    result: dict[str, Any] = measure(source, report)
+    return result
 
 
 def checked(source: load.Source, report: Any) -> dict[str, Any]:
@@ -65,7 +72,7 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
         frames = traceback.extract_tb(error.__traceback__)[-_OWN_FRAMES:]
         where = " at " + " > ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames)
         said = f"this check itself failed with {why_failed.shown(error)}{where}: please report it"
-        result = _without_causes("lacking", said, source.request)
+        result = without_causes("lacking", said, source.request)
     report.draft(result)  # to put back a large model takes time
     try:
         source.put_back()
@@ -75,39 +82,52 @@ def checked(source: load.Source, report: Any) -> dict[str, Any]:
     return result
 
 
-def examine(source: load.Source, report: Any) -> dict[str, Any]:  # noqa: PLR0911 - one return for each way to end
+def examine(source: load.Source, report: Any) -> dict[str, Any]:
     """Return the result for one source: verdict, causes, graph, rounds, machine, notes."""
     request = source.request
     why = unusable()
     if why:
-        return _without_causes("lacking", why, request)
+        return without_causes("lacking", why, request)
     notes = [*_other_processes(), *pinning_threads()]
     try:
         observations = checks.run(source, report)
-    except load.Misuse as error:
-        return _without_causes("misuse", str(error), request)
-    except load.Raised as error:
-        return raised(error, request)
-    except host_only.WithoutGPUError as error:
-        return _without_gpu(error, request)
-    except checks.ReplayError as error:
-        message = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
-        return _result(
-            request,
-            "capture_error",
-            message,
-            [Cause("fails", "replay", None, message, error=why_failed.shown(error.error), first=True)],
-            None,
-            [],
-        )
-    except checks.EagerError as error:
-        return raised(load.Raised(f"call {error.number + 1} in eager", error.error), request)
-    except tensors.OUT_OF_MEMORY as error:
-        return _without_causes("lacking", _memory(error), request)
+    except ENDS as error:
+        return ended(error, request)
     result = _outcome(source, observations, report)
     result["notes"] = notes + result["notes"]
     report.agree("the verdict", result["verdict"])
     return {**result, "agreed": True, "passed_over": source.lines.passed_over()}
+
+
+ENDS = (
+    load.Misuse,
+    load.Raised,
+    host_only.WithoutGPUError,
+    checks.ReplayError,
+    checks.EagerError,
+    tensors.OUT_OF_MEMORY,
+)
+
+
+def ended(error: BaseException, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the result where one of `ENDS` was raised before replays could be compared."""
+    if isinstance(error, load.Misuse):
+        return without_causes("misuse", str(error), request)
+    if isinstance(error, load.Raised):
+        return raised(error, request)
+    if isinstance(error, checks.EagerError):
+        return raised(load.Raised(f"call {error.number + 1} in eager", error.error), request)
+    if isinstance(error, host_only.WithoutGPUError):
+        return _without_gpu(error, request)
+    if isinstance(error, checks.ReplayError):
+        return _replay_failed(error, request)
+    return without_causes("lacking", _memory(error), request)
+
+
+def _replay_failed(error: checks.ReplayError, request: dict[str, Any]) -> dict[str, Any]:
+    message = f"captures, but replay {error.number + 1} raised {why_failed.shown(error.error)}"
+    cause = Cause("fails", "replay", None, message, error=why_failed.shown(error.error), first=True)
+    return _result(request, "capture_error", message, [cause], None, [])
 
 
 def _without_gpu(error: host_only.WithoutGPUError, request: dict[str, Any]) -> dict[str, Any]:
@@ -301,9 +321,9 @@ def _failed(source: load.Source, observations: checks.Observations, report: Any)
 def _unexplained_failure(source: load.Source, observations: checks.Observations, cause: BaseException | None) -> dict[str, Any]:
     if cause is None:
         sentence = "captures here, and was not replayed, because the capture failed on another rank"
-        return _without_causes("stopped", sentence, source.request)
+        return without_causes("stopped", sentence, source.request)
     if isinstance(cause, tensors.OUT_OF_MEMORY):
-        return _without_causes("lacking", _memory(cause), source.request)
+        return without_causes("lacking", _memory(cause), source.request)
     causes = [why_failed.first_cause(observations)]
     return _result(source.request, "capture_error", f"fails at capture: {why_failed.shown(cause)}", causes, observations, [])
 
@@ -466,7 +486,8 @@ def _library(place: stack.Place | None) -> dict[str, Any] | None:
     return {"path": place.path, "line": place.line, "function": place.function, "package": name, "version": version}
 
 
-def _without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:
+def without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that says something of the call as a whole."""
     return _result(request, verdict, sentence, [], None, [])
 
 
@@ -474,7 +495,7 @@ def raised(problem: load.Raised, request: dict[str, Any]) -> dict[str, Any]:
     """Return the result if the user's code raised outside of any capture."""
     error, doing = problem.error, problem.doing
     if isinstance(error, tensors.OUT_OF_MEMORY):
-        return _without_causes("lacking", _memory(error), request)
+        return without_causes("lacking", _memory(error), request)
     place = why_failed.place_of(error)
     where = f" at {place.path}:{place.line}" if place else ""
     if isinstance(error, SystemExit):

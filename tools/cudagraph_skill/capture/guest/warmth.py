@@ -77,6 +77,13 @@ class Import(NamedTuple):
         return True
 
 
+def first(request: dict[str, Any], refused: set[str]) -> list[Import]:
+    """Return the imports that a request wants to be warm, and those with which its file begins."""
+    wanted = [name for name in request.get("imports", ()) if name not in sys.modules and name not in refused]
+    named = [Import(compile(f"import {name}", "<request>", "exec"), frozenset({name})) for name in wanted]
+    return [*named, *beginning(request.get("file", ""), refused)]
+
+
 def beginning(path: str, refused: set[str]) -> list[Import]:
     """Return the imports with which a file begins; [] if they import nothing new.
 

@@ -1,0 +1,264 @@
+"""`skill tune`: which way it chooses, what it says, and the code that it writes; times need a GPU: benchmarks/tuning.py."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cudagraph_skill import cli
+from cudagraph_skill.capture import session
+from cudagraph_skill.capture.request import Request, Way, to_guest
+from cudagraph_skill.check import check_paths
+from cudagraph_skill.check.input.settings import Options, settings
+from cudagraph_skill.check.output import Reader
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import Steps
+from cudagraph_skill.tune import code, output, trials
+from cudagraph_skill.tune.choice import choice
+from cudagraph_skill.tune.trials import Agreement, Times, Trial, Tuning
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+READER = Reader(Steps(lambda what: f"read {what}", str, str, lambda what: f"explain {what}"), lambda _: ([], []), False)
+EQUAL, WRONG = Agreement("equal", 0.0, "", 0), Agreement("wrong", 0.5, "result", 4)
+SOURCE = '''"""A program."""
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4)
+
+
+def batch(device):
+    return (torch.randn(4, 4, device=device),)
+
+
+def make(device):
+    return {"fn": step, "inputs": lambda: batch(device)}
+
+
+def step(x):
+    return model(x)
+
+
+class Trainer:
+    @torch.no_grad()
+    def step(self, x):
+        return x
+'''
+
+
+def timed(name: str, *medians: float, agreement: Agreement | None = EQUAL, **more: Any) -> Trial:
+    """Return a way whose rounds took these microseconds a call."""
+    rounds = [Times(median * 1e-6, median * 0.99e-6, median * 1.01e-6, 0.5, 1 << 20) for median in medians]
+    return Trial(name, None if name == trials.EAGER else agreement, rounds, **more)
+
+
+EAGER = timed(trials.EAGER, 100.0, 102.0, 104.0)
+
+
+def chosen(*tried: Trial) -> tuple[str, tuple[str, ...]]:
+    """Return the way that is chosen beside eager, and those that are as fast."""
+    found = choice([EAGER, *tried])
+    assert found is not None
+    return found.trial.name, tuple(found.tied)
+
+
+def test_the_fastest_right_way_is_chosen() -> None:
+    fast, slow = timed(trials.MANUAL_COMPILED, 20.0, 21.0, 22.0), timed(trials.MANUAL, 40.0, 41.0, 42.0)
+    assert chosen(slow, fast) == (trials.MANUAL_COMPILED, ())
+    assert chosen(slow, replace(fast, agreement=WRONG)) == (trials.MANUAL, ())
+    assert chosen(slow, replace(fast, agreement=Agreement("unknown", 0.0, "", 0))) == (trials.MANUAL, ())
+    assert chosen(slow, replace(fast, agreement=Agreement("rounding", 1e-7, "result", 3)))[0] == trials.MANUAL_COMPILED
+    assert chosen(Trial(trials.MANUAL, why="CG201 reads a tensor"))[0] == trials.EAGER
+
+
+def test_within_the_noise_the_simplest_is_chosen() -> None:
+    fastest, near = timed(trials.MANUAL_COMPILED, 40.0, 42.0, 44.0), timed(trials.MANUAL, 43.0, 45.0, 46.0)
+    assert chosen(fastest, near) == (trials.MANUAL, (trials.MANUAL_COMPILED,))
+    assert chosen(timed(trials.MANUAL, 101.0, 103.0, 105.0)) == (trials.EAGER, (trials.MANUAL,))
+
+
+def test_without_times_of_eager_nothing_is_chosen() -> None:
+    assert choice([replace(EAGER, rounds=()), timed(trials.MANUAL, 10.0)]) is None
+
+
+def tuning(*tried: Trial, verdict: str = "safe") -> Tuning:
+    """Return a result with these ways beside eager."""
+    answer: dict[str, Any] = {"verdict": verdict, "said": "seen", "causes": []}
+    checked = session.joined_result(Request("train.py:step", sys.executable, "."), answer, [], {})
+    return Tuning(checked, [EAGER, *tried])
+
+
+def test_the_table_has_each_way_and_why_another_was_not_timed() -> None:
+    said = output.text(
+        tuning(
+            timed(trials.MANUAL, 40.0, modules=()),
+            timed(trials.COMPILE, 90.0, agreement=WRONG),
+            Trial(trials.PARTIAL, why="the whole call captures"),
+        ),
+        READER,
+        "import train\n",
+    )
+    lines = said.splitlines()
+    assert lines[0].startswith("tune: train.py:step: manual: 2.55 times as fast as eager, 102 us to 40 us a call, equal to it")
+    assert lines[1].split()[:3] == ["way", "against", "eager"]
+    assert [line.split()[0] for line in lines[2:6]] == ["eager", "manual", "compile", "partial"]
+    assert "note: compile is wrong from call 5 on, in result" in lines
+    assert lines[-3:] == ["import train", "", "next: read references/profiling.md#what-makes-a-replay-slow"]
+
+
+def test_data_has_all_rounds_and_the_choice() -> None:
+    data = output.data(tuning(timed(trials.MANUAL, 40.0, 41.0)), READER, "code")
+    assert (data["tuning"]["way"], data["tuning"]["code"], data["verdict"]) == ("manual", "code", "safe")
+    assert [len(way["rounds"]) for way in data["tuning"]["ways"]] == [3, 2]
+
+
+def test_exit_codes_tell_whether_a_way_is_faster() -> None:
+    assert output.exit_code(tuning(timed(trials.MANUAL, 40.0))) == 0
+    assert output.exit_code(tuning(timed(trials.MANUAL, 140.0))) == 1
+    assert output.said(tuning(timed(trials.MANUAL, 140.0))).startswith("stay eager: no right way is faster; ")
+    assert output.exit_code(replace(tuning(verdict="not_repeatable"), trials=())) == 4
+
+
+def test_a_way_that_contends_is_timed_again() -> None:
+    found = {each.name: each for each in (EAGER, timed(trials.MANUAL, 40.0), timed(trials.COMPILE, 90.0))}
+    assert [trials._contends(found, name) for name in found] == [True, True, False]
+    assert trials._contends({**found, "new": Trial("new", EQUAL)}, "new")
+    assert not trials._contends({**found, "new": Trial("new", why="raised")}, "new")
+
+
+@pytest.mark.parametrize(
+    ("found", "compare", "read"),
+    [
+        ({"error": "no", "path": "", "line": 0}, True, True),
+        ({"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}, True, True),
+        ({"agreement": "equal"}, True, False),
+        ({"median": 1.0, "least": 1.0, "most": 1.0, "set_up": 0.1, "memory": 1}, False, True),
+        ({"median": "1"}, False, False),
+        (None, False, False),
+    ],
+)
+def test_reports_of_another_form_are_not_read(found: Any, compare: bool, read: bool) -> None:
+    assert trials.is_found(found, compare) is read
+
+
+def test_the_guest_gets_the_way_and_what_to_import_first() -> None:
+    request = Request("pkg.mod:step", sys.executable, ".", measure="ways", way=Way("compile", True, True))
+    wire = to_guest(request)
+    assert (wire["measure"], wire["way"]["name"], wire["way"]["compare"]) == ("ways", "compile", True)
+    assert "torch._dynamo" in wire["imports"]
+    assert to_guest(request._replace(way=Way("eager", False, False)))["imports"] == []
+
+
+# The code -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a program in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SOURCE)
+    return tmp_path / "train.py"
+
+
+def written(target: str, name: str, *modules: str, **more: Any) -> str:
+    """Return the module that is written for a target."""
+    return code.module(Trial(name, modules=modules), code.target(Request(target, sys.executable, ".", **more)))
+
+
+@pytest.mark.parametrize("name", trials.WAYS[1:])
+@pytest.mark.parametrize("target", ["train.py:step", "train.py:Trainer.step", "train.py"])
+def test_the_module_is_python_that_the_check_finds_nothing_in(name: str, target: str, program: Path) -> None:
+    source = written(target, name, "model")
+    assert ast.get_docstring(ast.parse(source)) is not None
+    assert "__future__" in source.splitlines()[2]
+    file = program.with_name("graphed_train.py")
+    file.write_text(source)
+    assert check_paths([str(file)], settings(file, Options())).findings == []
+
+
+def test_the_module_has_the_function_under_its_own_name(program: Path) -> None:
+    assert written("train.py:step", trials.MANUAL).endswith("\n\n\nstep = Graphed(eager)\n")
+    assert written("train.py:step", trials.MANUAL, warmup=11).endswith("step = Graphed(eager, warm_ups=11)\n")
+    assert written("train.py:Trainer.step", trials.MANUAL).endswith("Trainer.step = Graphed(Trainer.step)\n")
+    assert written("train.py:step", trials.MODULES, "model").endswith("graph_module(program.model)\nstep = program.step\n")
+    assert "def graph_modules(net: Any) -> None:" in written("train.py:Trainer.step", trials.MODULES, "net.a", "net.b")
+    assert "    made = make_eager(device)\n" in written("train.py", trials.COMPILE)
+    program.with_name("1st.py").write_text(SOURCE)
+    assert 'eager = __import__("importlib").import_module("1st").step' in written("1st.py:step", trials.MANUAL)
+
+
+def test_a_file_of_a_package_is_imported_by_its_dotted_name(program: Path) -> None:
+    package = program.parent / "pkg"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "steps.py").write_text(SOURCE)
+    assert "from pkg.steps import step as eager" in written("pkg/steps.py:step", trials.MANUAL)
+
+
+@pytest.mark.parametrize("name", [trials.COMPILE, trials.REDUCE_OVERHEAD, trials.MANUAL, trials.MANUAL_COMPILED])
+@pytest.mark.parametrize("target", ["step", "Trainer.step"])
+def test_the_patch_decorates_the_function_and_applies(name: str, target: str, program: Path) -> None:
+    changes = code.changes(Trial(name), code.target(Request(f"train.py:{target}", sys.executable, ".")))
+    diff = "".join(change.diff() for change in changes)
+    done = subprocess.run(["patch", "-p0"], input=diff, text=True, capture_output=True, check=False, cwd=program.parent)
+    assert done.returncode == 0, done.stdout
+    tree = ast.parse(program.read_text())
+    [function] = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name == "step"
+        and node.decorator_list
+        and node.col_offset == 4 * target.count(".")
+    ]
+    decorators = [ast.unparse(each) for each in function.decorator_list]
+    assert decorators == [*code._WRAPPERS[name].decorators, *(["torch.no_grad()"] if "." in target else [])]
+    assert program.read_text() == changes[0].after
+    assert all(change.path.read_text() == change.after for change in changes)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "said"),
+    [
+        ("train.py", trials.MANUAL, "is named as FILE:FUNCTION"),
+        ("train.py:model", trials.MANUAL, "has no `def model`"),
+        ("train.py:step", trials.MODULES, "is around modules"),
+    ],
+)
+def test_what_no_decorator_can_do_is_refused_in_one_sentence(target: str, name: str, said: str, program: Path) -> None:
+    assert program.exists()
+    with pytest.raises(SkillError, match=said):
+        code.changes(Trial(name), code.target(Request(target, sys.executable, ".")))
+
+
+def test_another_module_of_the_wrappers_name_stays(program: Path) -> None:
+    program.with_name("graphed.py").write_text("mine = 1\n")
+    with pytest.raises(SkillError, match="is another module"):
+        code.changes(Trial(trials.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train.py:step", "train.py:batch"], "one callable at a time"),
+        (["--target", "step", "--", "python", "train.py"], "name it as FILE:FUNCTION"),
+        (["train.py:step", "--write", "x.py", "--patch"], "give one of them"),
+        (["train.py:step", "--write", "train.py"], "it is there already"),
+        (["train.py:step", "--write", "x.txt"], "has to end in .py"),
+        (["train.py:step", "--nproc", "2"], "without --nproc"),
+        ([], "skill tune captures a callable: name it as FILE:FUNCTION"),
+    ],
+)
+def test_misuse_is_said_before_anything_runs(
+    arguments: list[str], said: str, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = program.read_text()
+    assert cli.main(["tune", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert program.read_text() == before

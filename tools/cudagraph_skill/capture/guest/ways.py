@@ -1,0 +1,235 @@
+"""Make the calls of a subject in one way, with graphs or without: compare them with eager calls, or time them.
+
+Each comparison and each timing has a process of its own. A way that is compared draws eager's random numbers, so that inductor
+falls back to them; one that is timed does as it would for the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cudagraph_skill.capture.guest import (
+    checks,
+    comparison,
+    load,
+    operations,
+    regions,
+    rounding,
+    tensors,
+    timing,
+    verdict,
+    why_failed,
+)
+from cudagraph_skill.capture.guest.wrappers.graphed import Graphed
+from cudagraph_skill.capture.guest.wrappers.graphed_module import graph_module
+from cudagraph_skill.capture.guest.wrappers.reduce_overhead import reduce_overhead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cudagraph_skill.capture.guest.load import Source, Subject
+
+    Made = Callable[..., Any]
+
+# calls after those before a capture: a compiled function records its graphs in the second, and replays from the third on
+_SET_UP = 3
+# A fused kernel rounds in other places than eager: so much of what eager moves by, in single precision and where an operation
+# has a coarser one, as under autocast. Between them lie the differences of right calls, and those of wrong ones are larger.
+_FUSED, _FUSED_COARSE = 100, 10
+
+
+def measured(source: Source, report: Any) -> dict[str, Any]:
+    """Return a result with the `way` of the request: how its calls compare with eager ones, or their times."""
+    wanted, request = source.request["way"], source.request
+    why = verdict.unusable()
+    if why:
+        return verdict.without_causes("lacking", why, request)
+    try:
+        found = _compared(source, wanted, report) if wanted["compare"] else _timed(source, wanted, report)
+    except _Failed as failed:
+        found = failed.shown()
+    except verdict.ENDS as error:
+        return verdict.ended(error, request)
+    return {**verdict.without_causes("safe", "", request), "way": found}
+
+
+class _Failed(Exception):
+    """A call in this way raised `error`."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = why_failed.innermost(error)
+
+    def shown(self) -> dict[str, Any]:
+        """Return the error and its line in the user's code."""
+        place = why_failed.place_of(self.error)
+        memory = isinstance(self.error, tensors.OUT_OF_MEMORY)
+        return {
+            "error": "the GPU has too little memory for this way" if memory else why_failed.shown(self.error),
+            "path": place.path if place else "",
+            "line": place.line if place else 0,
+        }
+
+
+# Ways -----------------------------------------------------------------------------------------------------------------
+
+
+def _graphed_modules(subject: Subject, names: Sequence[str]) -> Made:
+    found = regions.named(subject)
+    lost = [name for name in names if name not in found]
+    if lost:
+        raise LookupError(f"the call reaches no module by the path {lost[0]}")
+    for name in names:
+        graph_module(found[name])
+    return subject.call
+
+
+_WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
+    "eager": lambda subject, _: subject.call,
+    "compile": lambda subject, _: torch.compile(subject.call),
+    "reduce-overhead": lambda subject, _: reduce_overhead(subject.call),
+    "manual": lambda subject, _: Graphed(subject.call, checks.warm_ups_of(subject)),
+    "manual over compile": lambda subject, _: Graphed(torch.compile(subject.call), checks.warm_ups_of(subject)),
+    "modules": _graphed_modules,
+}
+
+
+def _made(source: Source, wanted: dict[str, Any], names: Sequence[str]) -> Subject:
+    """Return a fresh subject that is called in this way."""
+    subject = source.fresh()
+    subject.call = _WAYS[wanted["name"]](subject, names)
+    return subject
+
+
+def _outermost(subject: Subject) -> list[str]:
+    """Return the modules that one call runs, each once, and in no other one."""
+    watched = regions.watch(subject)
+    counts: dict[int, int] = {}
+
+    @contextlib.contextmanager
+    def around(region: regions.Region) -> Any:
+        counts[region.number] = counts.get(region.number, 0) + 1
+        yield
+
+    args, kwargs = checks.arguments(subject, 0)
+    with regions.followed(watched, around):
+        subject.call(*args, **kwargs)
+    torch.cuda.synchronize()
+    reached = regions.named(subject)
+    return [
+        part.name
+        for part in watched.root.parts
+        if part.kind == regions.MODULE and counts[part.number] == 1 and reached.get(part.name) is part.owner
+    ]
+
+
+# Measurements ---------------------------------------------------------------------------------------------------------
+
+
+def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
+    """Compare calls in this way with those of two eager copies."""
+    report.progress(f"comparing with eager: {wanted['name']}")
+    start = time.monotonic()
+    first, second = checks.pair(source)
+    warm_ups = checks.warm_ups_of(first)
+    eager = checks.eager_calls(source, first, second, warm_ups, report)
+    del first, second
+    gc.collect()
+    names = list(wanted["modules"])
+    if wanted["name"] == "modules" and not names:
+        names = _outermost(source.fresh())
+        if not names:
+            return {"error": "the call runs no module once that it reaches by a name", "path": "", "line": 0}
+    calls = _calls(source, wanted, names, len(eager.calls))
+    report.step("calls", "ok", f"{len(calls)} calls", time.monotonic() - start)
+    return {**_agreement(source, eager, calls, warm_ups, report), "modules": names}
+
+
+def _calls(source: Source, wanted: dict[str, Any], names: Sequence[str], count: int) -> list[comparison.Call]:
+    try:
+        with _compiler(wanted):
+            subject = _made(source, wanted, names)
+            return [checks.eager_call(subject, number, full=False) for number in range(count)]
+    except checks.EagerError as error:
+        raise _Failed(error.error) from error
+    except Exception as error:
+        raise _Failed(error) from error
+
+
+@contextlib.contextmanager
+def _compiler(wanted: dict[str, Any]) -> Any:
+    """Let inductor draw eager's random numbers while calls are compared; kernels that it has compiled before need no workers."""
+    if not wanted["compiles"]:
+        yield
+        return
+    import torch._inductor.config
+
+    options = {"fallback_random": True} if wanted["compare"] else {"compile_threads": 1}
+    with torch._inductor.config.patch(options):
+        yield
+
+
+def _agreement(
+    source: Source, eager: comparison.Eager, calls: list[comparison.Call], warm_ups: int, report: Any
+) -> dict[str, Any]:
+    """Return whether calls equal eager ones: equal, rounding, wrong, or unknown where eager does not repeat itself."""
+    after = [*eager.calls[:warm_ups], *checks.lasting(eager.calls, warm_ups)]
+    seen = checks.Captured(calls[warm_ups : len(after)], None, None, [], None, None)
+    wrong = comparison.compare(after[warm_ups:], seen.calls, comparison.own_spread(eager.spread))
+    changes = checks.Observations(seen, wrong, after, eager.spread, warm_ups, set(), {}, eager.drift)
+    found = {"agreement": "equal", "worst": 0.0, "path": "", "moves": 0.0, "of": 0}
+    if wrong is None:
+        noisy = max(eager.spread.values(), default=0.0) > checks.SURE
+        return {**found, "agreement": "unknown" if noisy else "equal"}
+    small = rounding.judged(source, changes, report, *([_leeway(source)] if source.request["way"]["compiles"] else []))
+    found |= {"worst": min(wrong.worst, 1e300), "path": wrong.path, "of": wrong.calls[0] + warm_ups}
+    if small is None:
+        return {**found, "agreement": "wrong"}
+    return {**found, "agreement": "unknown" if small.is_chaos else "rounding", "moves": small.moves or 0.0}
+
+
+def _leeway(source: Source) -> rounding.Leeway:
+    """Return how much of what eager moves by is rounding for a compiled call, by the coarsest numbers of an eager one."""
+    subject = source.fresh()
+    args, kwargs = checks.arguments(subject, 0)
+    with operations.Coarsest() as seen:
+        subject.call(*args, **kwargs)
+    torch.cuda.synchronize()
+    coarse = seen.step > torch.finfo(torch.float32).eps
+    return rounding.Leeway(_FUSED_COARSE, seen.step) if coarse else rounding.Leeway(_FUSED)
+
+
+def _timed(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
+    """Time calls in this way, after those that set it up; memory is all that torch has reserved by then, at the most."""
+    report.progress(f"timing: {wanted['name']}")
+    try:
+        start = time.perf_counter()
+        with _compiler(wanted):
+            subject = _made(source, wanted, wanted["modules"])
+            first = checks.warm_ups_of(subject) + _SET_UP
+            set_up = _set_up(subject, first)
+            times = timing.in_turns({"way": timing.calls(subject, first)})["way"]
+    except load.Misuse:
+        raise
+    except Exception as error:
+        raise _Failed(error) from error
+    report.step("time", "ok", f"{times.median * 1e6:.0f} us", time.perf_counter() - start)
+    return {**times._asdict(), "set_up": set_up, "memory": torch.cuda.max_memory_reserved()}
+
+
+def _set_up(subject: Subject, count: int) -> float:
+    """Make the first calls; return the seconds that they took."""
+    taken = 0.0
+    for number in range(count):
+        args, kwargs = checks.arguments(subject, number)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        subject.call(*args, **kwargs)
+        torch.cuda.synchronize()
+        taken += time.perf_counter() - start
+    return taken

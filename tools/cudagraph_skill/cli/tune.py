@@ -1,0 +1,121 @@
+"""`skill tune`: which way of capturing a call is the fastest on this GPU, and its code."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.cli import next_step
+from cudagraph_skill.cli.arguments import add_command, count
+from cudagraph_skill.cli.check import add_code, named_verdict
+from cudagraph_skill.cli.map import requested
+from cudagraph_skill.cli.terminal import Progress, colour, echo, say
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import as_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from cudagraph_skill.capture.request import Request
+    from cudagraph_skill.cli.arguments import Parser
+    from cudagraph_skill.tune.trials import Tuning
+
+
+def add(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Declare the arguments of `skill tune`."""
+    new = add_command(
+        commands,
+        "tune",
+        "try the ways of capturing a call on the GPU, and write the fastest right one",
+        "example: skill tune train.py:step --inputs batch\n"
+        "         skill tune train.py:step --inputs batch --patch\n\n"
+        "eager, torch.compile, reduce-overhead, make_graphed_callables, a manual capture, one over a compiled function, and,\n"
+        "where the whole does not capture, the modules that do: each is compared with eager calls, and timed in three rounds,\n"
+        "in processes of its own. Prints the times with their spread, and the code of the fastest way that is right: a module\n"
+        "that imports your function. --patch prints a change of your file instead, --apply makes it. The call runs many times",
+        "exit codes: 0 a right way is faster than eager, 1 none is, 2 the command was not understood, or the code fails\n"
+        "without a graph, 3 this machine lacks something it needs, 4 eager runs differ too much to compare with",
+    )
+    new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]", help="the callable; FILE alone needs make() in it")
+    new.add_argument("--json", action="store_true", help="print one line of JSON")
+    new.add_argument("--write", metavar="FILE", help="write the module of code to a new file instead of printing it")
+    new.add_argument("--patch", action="store_true", help="print the code as a change of your file")
+    new.add_argument("--apply", action="store_true", help="make that change")
+    add_code(new)
+    new.add_argument("--nproc", type=count, help=SUPPRESS)  # refused in words
+    new.set_defaults(run=run, program=None, function=None, continue_=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was tried and the code of the choice; return the exit code."""
+    from cudagraph_skill.capture import session
+    from cudagraph_skill.check.input.source import lines_of
+    from cudagraph_skill.check.output import Reader
+    from cudagraph_skill.tune import output, trials
+
+    with named_verdict():
+        request = _request(args)
+        with Progress() as progress, session.Guests() as guests:
+            tuning = trials.tuned(request, guests, session.Listener(progress.say, forward=echo))
+        assert tuning is not None  # nothing cancels it here
+        if tuning.checked.verdict == "misuse":
+            raise SkillError(tuning.checked.said)
+    code = _code(args, request, tuning)
+    reader = Reader(next_step.steps(args), cache(lines_of), colour())
+    print(as_json(output.data(tuning, reader, code)) if args.json else output.text(tuning, reader, code))
+    return output.exit_code(tuning)
+
+
+def _request(args: argparse.Namespace) -> Request:
+    """Return the one callable to tune.
+
+    Raises:
+        SkillError: the arguments do not fit together, or a file to write is in the way.
+    """
+    from cudagraph_skill.report import file
+
+    if args.program is not None:
+        raise SkillError(
+            "skill tune: it calls a function in processes of its own, and a program calls it in one: name it as FILE:FUNCTION "
+            "with --inputs, or as a file with make()"
+        )
+    requests = requested(args, "tune")
+    if len(requests) > 1:
+        raise SkillError("skill tune: it tries one callable at a time: leave the others out")
+    if args.write and (args.patch or args.apply):
+        raise SkillError("skill tune: --write has the code as a module, --patch and --apply as a change: give one of them")
+    if args.write:
+        file.refuse("skill tune: --write", args.write, ".py", force=False)
+    return requests[0]
+
+
+def _code(args: argparse.Namespace, request: Request, tuning: Tuning) -> str:
+    """Return the code of the choice, and write what was asked to be written; "" if there is none."""
+    from cudagraph_skill import files
+    from cudagraph_skill.report import file
+    from cudagraph_skill.tune import code
+    from cudagraph_skill.tune.choice import choice
+    from cudagraph_skill.tune.trials import EAGER
+
+    found = choice(tuning.trials) if tuning.trials else None
+    if found is None or found.trial.name == EAGER:
+        return ""
+    place = code.target(request)
+    if not (args.patch or args.apply):
+        module = code.module(found.trial, place)
+        if args.write:
+            file.save(module, "skill tune: --write", args.write, ".py", force=False)
+            say(f"wrote {args.write}")
+        return module
+    try:
+        changes = code.changes(found.trial, place)
+    except SkillError as error:
+        say(f"skill tune: {error}")
+        return code.module(found.trial, place)
+    if args.apply:
+        for change in changes:
+            files.save(change.after, Path(change.path).resolve(), force=change.before is not None)
+            say(f"changed {change.path}")
+    return "".join(change.diff() for change in changes)

@@ -1,0 +1,42 @@
+"""Choose the way that is the fastest and right; among those that are equally fast, within the noise, the simplest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.tune.trials import (
+    COMPILE,
+    EAGER,
+    MANUAL,
+    MANUAL_COMPILED,
+    MODULES,
+    PARTIAL,
+    REDUCE_OVERHEAD,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudagraph_skill.tune.trials import Trial
+
+_SIMPLEST = (EAGER, COMPILE, REDUCE_OVERHEAD, MANUAL, MODULES, PARTIAL, MANUAL_COMPILED)
+
+
+class Choice(NamedTuple):
+    """The way to take, and those that are as fast within the noise; `gain` is how many times as fast as eager it is."""
+
+    trial: Trial
+    tied: Sequence[str]
+    gain: float
+
+
+def choice(trials: Sequence[Trial]) -> Choice | None:
+    """Return the way to take; None if eager calls could not be timed."""
+    right = [trial for trial in trials if trial.is_right]
+    eager = next((trial for trial in right if trial.name == EAGER), None)
+    if eager is None:
+        return None
+    fastest = min(right, key=lambda trial: trial.seconds)
+    equal = [trial for trial in right if trial is fastest or trial.spread[0] <= fastest.spread[1]]
+    taken = min(equal, key=lambda trial: _SIMPLEST.index(trial.name))
+    return Choice(taken, [trial.name for trial in equal if trial is not taken], eager.seconds / taken.seconds)

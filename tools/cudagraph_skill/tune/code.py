@@ -1,0 +1,247 @@
+"""Write a way around the user's function: as a module that imports it, or as a patch to the user's file.
+
+The wrapper in both is the one that was measured, from guest/wrappers.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from keyword import iskeyword
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cudagraph_skill.capture.guest import wrappers
+from cudagraph_skill.capture.request import locate, parameters
+from cudagraph_skill.check.input.source import read_source
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.tune.trials import COMPILE, MANUAL, MANUAL_COMPILED, MODULES, PARTIAL, REDUCE_OVERHEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudagraph_skill.capture.request import Request
+    from cudagraph_skill.tune.trials import Trial
+
+_FOLDER = Path(str(wrappers.__file__)).parent
+
+
+class _Wrapper(NamedTuple):
+    """A module of guest/wrappers and a name in it ("": torch has it); what goes around a function, and decorates it."""
+
+    module: str
+    name: str
+    around: str
+    decorators: tuple[str, ...]
+
+
+_WRAPPERS = {
+    COMPILE: _Wrapper("", "", "torch.compile({})", ("torch.compile",)),
+    REDUCE_OVERHEAD: _Wrapper("reduce_overhead", "reduce_overhead", "reduce_overhead({})", ("reduce_overhead",)),
+    MANUAL: _Wrapper("graphed", "Graphed", "Graphed({}{warm_ups})", ("Graphed",)),
+    MANUAL_COMPILED: _Wrapper("graphed", "Graphed", "Graphed(torch.compile({}){warm_ups})", ("Graphed", "torch.compile")),
+    MODULES: _Wrapper("graphed_module", "graph_module", "", ()),
+    PARTIAL: _Wrapper("graphed_module", "graph_module", "", ()),
+}
+
+
+class Target(NamedTuple):
+    """Where the user's callable is: its file ("" for a module by name), its dotted module, its name ("" for `make`)."""
+
+    file: str
+    module: str
+    name: str
+    maker: str
+    warm_ups: int | None = None
+
+    @property
+    def argument(self) -> str:
+        """Return the argument of a wrapper for other warm-ups than the usual ones, "" for none."""
+        return f", warm_ups={self.warm_ups}" if self.warm_ups is not None else ""
+
+
+def target(request: Request) -> Target:
+    """Return where the callable of a request is.
+
+    Raises:
+        SkillError: its file is not there.
+    """
+    file, module, name = locate(request.target)
+    maker = request.make or ("make" if not name else "")
+    return Target(file, module or _dotted(Path(file).absolute()), "" if maker else name, maker, request.warmup)
+
+
+def _dotted(file: Path) -> str:
+    """Return the name by which Python imports a file from the folder above its packages."""
+    parts = [] if file.stem == "__init__" else [file.stem]
+    folder = file.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+# A module that imports it ---------------------------------------------------------------------------------------------
+
+
+def module(trial: Trial, place: Target) -> str:
+    """Return the source of a module that imports the user's callable, and has it under the same name in this way."""
+    wrapper = _WRAPPERS[trial.name]
+    source = (_FOLDER / f"{wrapper.module}.py").read_text(encoding="utf-8") if wrapper.module else _PLAIN
+    imported, use = _use(trial, place, wrapper)
+    title = f'"""`{place.name or place.maker}` of {place.module}, called by way of {trial.name}."""'
+    body = re.sub(r'\A""".*?"""', title, source, count=1, flags=re.DOTALL)
+    typing_only = "\nif TYPE_CHECKING:"
+    where = body.index(typing_only) if typing_only in body else len(body.rstrip())
+    return f"{body[:where].rstrip()}\n\n{imported}\n\n{body[where:].lstrip()}\n\n{use}\n".replace("\n\n\n\n", "\n\n\n")
+
+
+_PLAIN = '''"""Compile a function."""
+
+from __future__ import annotations
+
+import torch
+'''
+
+
+def _use(trial: Trial, place: Target, wrapper: _Wrapper) -> tuple[str, str]:
+    """Return the import of the user's callable, and the statements that call it in this way."""
+    if trial.name in (MODULES, PARTIAL):
+        return _use_of_modules(trial.modules, place)
+    first, _, rest = place.name.partition(".")
+    if place.maker:
+        device = "device" if place.file and parameters(place.file, place.maker) else ""
+        made = wrapper.around.format('made["fn"]', warm_ups=', made.get("warmup", 3)')
+        return _import(place, place.maker, "make_eager"), (
+            f"def {place.maker}({device and f'{device}: str'}) -> dict[str, object]:\n"
+            '    """Return what the eager one gives, called in this way."""\n'
+            f'    made = make_eager({device})\n    return {{**made, "fn": {made}}}'
+        )
+    if rest:
+        return _import(place, first, first), f"{place.name} = {wrapper.around.format(place.name, warm_ups=place.argument)}"
+    return _import(place, first, "eager"), f"{first} = {wrapper.around.format('eager', warm_ups=place.argument)}"
+
+
+def _import(place: Target, name: str, alias: str) -> str:
+    """Return the import of a name of the user's module, or of that itself; of one that no statement can name, a call."""
+    if all(part.isidentifier() and not iskeyword(part) for part in place.module.split(".")):
+        renamed = name if name == alias else f"{name} as {alias}"
+        return f"from {place.module} import {renamed}" if name else f"import {place.module} as {alias}"
+    return f'{alias} = __import__("importlib").import_module("{place.module}"){f".{name}" if name else ""}'
+
+
+def _use_of_modules(names: Sequence[str], place: Target) -> tuple[str, str]:
+    owners = list(dict.fromkeys(name.split(".")[0] for name in names))
+    if place.name and set(owners) <= _assigned(place):
+        listed = "\n".join(f"graph_module(program.{name})" for name in names)
+        first = place.name.split(".")[0]
+        return _import(place, "", "program"), f"{listed}\n{first} = program.{first}"
+    listed = "\n".join(f"    graph_module({name})" for name in names)
+    said = f"of `{place.name or place.maker}` by these names"
+    parameters = ", ".join(f"{owner}: Any" for owner in owners)
+    return "", f'def graph_modules({parameters}) -> None:\n    """Call this once, with the objects {said}."""\n{listed}'
+
+
+def _assigned(place: Target) -> set[str]:
+    """Return the names that the user's file gives values at its top level."""
+    tree = read_source(place.file).tree if place.file else None
+    stored = (
+        node for item in (tree.body if tree else ()) if isinstance(item, (ast.Assign, ast.AnnAssign)) for node in ast.walk(item)
+    )
+    return {node.id for node in stored if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+# A patch to the user's file -------------------------------------------------------------------------------------------
+
+
+class Change(NamedTuple):
+    """A file before (None: it is new) and after."""
+
+    path: Path
+    before: str | None
+    after: str
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        old = [] if self.before is None else self.before.splitlines(keepends=True)
+        name = "/dev/null" if self.before is None else str(self.path)
+        return "".join(difflib.unified_diff(old, self.after.splitlines(keepends=True), name, str(self.path)))
+
+
+def changes(trial: Trial, place: Target) -> list[Change]:
+    """Return the changes that decorate the user's function, with the wrapper as a file beside it.
+
+    Raises:
+        SkillError: it is no function that is defined in a file, or the wrapper's file is there and another one.
+    """
+    wrapper = _WRAPPERS[trial.name]
+    if not wrapper.decorators:
+        raise SkillError(f"a patch decorates a function, and {trial.name} is around modules: take the module of code instead")
+    if not place.file or not place.name:
+        raise SkillError("a patch decorates a function that is named as FILE:FUNCTION: take the module of code instead")
+    source = read_source(place.file)
+    function = _definition(source.tree, place.name) if source.tree else None
+    if function is None:
+        raise SkillError(f"{place.file} has no `def {place.name}`, which could be decorated: take the module of code instead")
+    before = Path(place.file).read_text(encoding="utf-8")
+    assert source.tree is not None
+    after = _decorated(before, source.tree, function, _decorators(place, wrapper), _imported_from(place, wrapper))
+    beside = _wrapper_file(Path(place.file).parent, wrapper) if wrapper.module else []
+    return [Change(Path(place.file), before, after), *beside]
+
+
+def _wrapper_file(folder: Path, wrapper: _Wrapper) -> list[Change]:
+    path, source = folder / f"{wrapper.module}.py", (_FOLDER / f"{wrapper.module}.py").read_text(encoding="utf-8")
+    if not path.exists():
+        return [Change(path, None, source)]
+    if path.read_text(encoding="utf-8") == source:
+        return []
+    raise SkillError(f"{path} is there already, and is another module: rename it, or take the module of code instead")
+
+
+def _decorators(place: Target, wrapper: _Wrapper) -> list[str]:
+    if place.warm_ups is None or wrapper.name != "Graphed":
+        return list(wrapper.decorators)
+    return [f"partial({wrapper.name}{place.argument})", *wrapper.decorators[1:]]
+
+
+def _imported_from(place: Target, wrapper: _Wrapper) -> list[str]:
+    decorators = _decorators(place, wrapper)
+    lines = ["from functools import partial"] if decorators[0].startswith("partial") else []
+    lines += ["import torch"] if any(each.startswith("torch.") for each in decorators) else []
+    dot = "." if "." in place.module or Path(place.file).name == "__init__.py" else ""
+    return [*lines, *([f"from {dot}{wrapper.module} import {wrapper.name}"] if wrapper.module else [])]
+
+
+def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """Return the function, or the method as CLASS.METHOD, of this name; the last, as Python has it."""
+    body: Sequence[ast.stmt] = tree.body
+    *classes, last = name.split(".")
+    for each in classes:
+        found = [node for node in body if isinstance(node, ast.ClassDef) and node.name == each]
+        body = found[-1].body if found else []
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == last]
+    return functions[-1] if functions else None
+
+
+def _decorated(text: str, tree: ast.Module, function: ast.FunctionDef, decorators: list[str], imports: list[str]) -> str:
+    lines = text.splitlines(keepends=True)
+    first = min([function.lineno, *(node.lineno for node in function.decorator_list)]) - 1
+    indent = " " * function.col_offset
+    lines[first:first] = [f"{indent}@{decorator}\n" for decorator in decorators]
+    there = {ast.unparse(node) for node in tree.body}
+    new = [f"{line}\n" for line in imports if line not in there]
+    after = _after_imports(tree, first)
+    lines[after:after] = new
+    return "".join(lines)
+
+
+def _after_imports(tree: ast.Module, before: int) -> int:
+    """Return the number of lines before the place of a new import: after the imports of the top, and the docstring."""
+    ends = [0]
+    for number, node in enumerate(tree.body):
+        docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if docstring or isinstance(node, (ast.Import, ast.ImportFrom)):
+            ends.append(node.end_lineno or node.lineno)
+    return max(end for end in ends if end <= before)

@@ -1,0 +1,214 @@
+"""Compare the ways of a call with eager calls, and time them in rounds. Each comparison and each timing has its own process."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudagraph_skill.capture import session
+from cudagraph_skill.capture.request import Way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cudagraph_skill.capture.request import Request
+    from cudagraph_skill.capture.result import CaptureResult
+    from cudagraph_skill.capture.session import Guests, Listener
+
+EAGER, COMPILE, REDUCE_OVERHEAD = "eager", "compile", "reduce-overhead"
+MODULES, PARTIAL, MANUAL, MANUAL_COMPILED = "make_graphed_callables", "partial", "manual", "manual over compile"
+WAYS = (EAGER, COMPILE, REDUCE_OVERHEAD, MODULES, PARTIAL, MANUAL, MANUAL_COMPILED)
+_COMPILED = (COMPILE, REDUCE_OVERHEAD, MANUAL_COMPILED)
+_OF_MODULES = "modules"  # the name of both in the guest
+_CAPTURED = ("safe", "capture_error", "silent_wrong")
+_ONCE = 0.01  # calls of a module more or less
+_ROUNDS, _CONTENDS = 3, 1.3  # times as slow as the fastest right way, up to which one is timed again
+_NO_NEW_ROUND = 150.0  # seconds
+
+
+class Agreement(NamedTuple):
+    """How calls compare with eager ones: `kind` is equal, rounding, wrong or unknown; where they differ most, and first."""
+
+    kind: str
+    worst: float
+    path: str
+    call: int
+
+
+class Times(NamedTuple):
+    """Seconds of a call and of the first calls, bytes that torch reserved, as one process measured them."""
+
+    median: float
+    least: float
+    most: float
+    set_up: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One way: how it compares, its times in each round; or `why` it was not tried or failed, with the line of the error."""
+
+    name: str
+    agreement: Agreement | None = None
+    rounds: Sequence[Times] = ()
+    modules: Sequence[str] = ()
+    why: str = ""
+    path: str = ""
+    line: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Return the median of the rounds."""
+        return statistics.median(times.median for times in self.rounds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Return the least and the most of the rounds; of a single one, those of its batches."""
+        if len(self.rounds) == 1:
+            return self.rounds[0].least, self.rounds[0].most
+        return min(times.median for times in self.rounds), max(times.median for times in self.rounds)
+
+    @property
+    def is_right(self) -> bool:
+        """Return whether it was timed, and equals eager or differs by rounding only."""
+        right = self.name == EAGER or (self.agreement is not None and self.agreement.kind in ("equal", "rounding"))
+        return bool(self.rounds) and right
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The trials of a call, in the order of `WAYS`, after its check; without trials the check says why."""
+
+    checked: CaptureResult
+    trials: Sequence[Trial] = ()
+    seconds: float = 0.0
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None:
+    """Try all ways of one call; None after a cancel.
+
+    Raises:
+        SkillError: the target is not there, or the machine lacks something.
+    """
+    start = time.monotonic()
+    checked = next(session.examine([request._replace(measure="mapping")], guests, listener), None)
+    if checked is None:
+        return None
+    if checked.verdict not in _CAPTURED:
+        return Tuning(checked)
+    trial = _Trials(request._replace(measure="ways"), guests, listener)
+    found = _alike({each.name: each for each in map(trial.compared, _wanted(checked))})
+    names, notes = list(found), []
+    for number in range(_ROUNDS):
+        if trial.cancelled:
+            return None
+        if number and time.monotonic() - start > _NO_NEW_ROUND:
+            notes.append(f"{number} of {_ROUNDS} rounds were made: more would take longer than three minutes")
+            break
+        turned = names[number % len(names) :] + names[: number % len(names)]
+        found |= {name: trial.timed(found[name], number) for name in turned if _contends(found, name)}
+    return None if trial.cancelled else Tuning(checked, list(found.values()), time.monotonic() - start, notes)
+
+
+def _contends(found: dict[str, Trial], name: str) -> bool:
+    """Return whether a way has to be timed once more: it may be the fastest, or all others are compared with it."""
+    trial = found[name]
+    if trial.why:
+        return False
+    right = [each.seconds for each in found.values() if each.is_right]
+    return not trial.rounds or name == EAGER or trial.seconds <= _CONTENDS * min(right)
+
+
+def _wanted(checked: CaptureResult) -> Iterator[Trial]:
+    """Yield the ways to compare, and those that need none, with the reason."""
+    is_safe = checked.verdict == "safe"
+    whole = Trial("") if is_safe else _fails(checked)
+    parts = _safe_parts(checked)
+    partial = "the whole call captures" if is_safe else "" if parts else "no module of it captures"
+    for name in WAYS:
+        if name in (MANUAL, MANUAL_COMPILED):
+            yield replace(whole, name=name)
+        else:
+            yield Trial(name, modules=parts, why=partial) if name == PARTIAL else Trial(name)
+
+
+def _fails(checked: CaptureResult) -> Trial:
+    """Return why the whole call cannot be a graph, with the line."""
+    first = next((finding for finding in checked.findings if finding.observed), None)
+    if first is None:
+        return Trial("", why=checked.said)
+    return Trial("", why=f"{first.id} {first.message}", path=first.path, line=first.line)
+
+
+def _safe_parts(checked: CaptureResult) -> tuple[str, ...]:
+    """Return the outermost modules that capture alone and run once in a call."""
+    graphs = checked.map.graphs() if checked.map is not None else []
+    return tuple(region.name for region in graphs if region.kind == "module" and abs(region.calls - 1) < _ONCE)
+
+
+def _alike(found: dict[str, Trial]) -> dict[str, Trial]:
+    """Return the trials; of two that have graphs of the same modules, one is not timed."""
+    partial, outermost = found[PARTIAL], found[MODULES]
+    if partial.why or set(partial.modules) != set(outermost.modules):
+        return found
+    return {**found, PARTIAL: replace(partial, why=f"the same modules as {MODULES}")}
+
+
+class _Trials:
+    """Makes comparisons and timings, one process each."""
+
+    def __init__(self, request: Request, guests: Guests, listener: Listener) -> None:
+        self._request, self._guests, self._listener = request, guests, listener
+        self.cancelled = False
+
+    def compared(self, wanted: Trial) -> Trial:
+        """Compare one way with eager calls."""
+        if wanted.why or wanted.name == EAGER or self.cancelled:
+            return wanted
+        found, why = self._answer(wanted, compare=True, doing=f"comparing {wanted.name} with eager calls")
+        if why:
+            return replace(wanted, why=why)
+        if "error" in found:
+            return replace(wanted, why=found["error"], path=found["path"], line=found["line"])
+        agreement = Agreement(found["agreement"], found["worst"], found["path"], found["of"])
+        return replace(wanted, agreement=agreement, modules=tuple(found["modules"]))
+
+    def timed(self, trial: Trial, number: int) -> Trial:
+        """Time one way once more."""
+        if self.cancelled:
+            return trial
+        found, why = self._answer(trial, compare=False, doing=f"round {number + 1} of {_ROUNDS}: timing {trial.name}")
+        if why or "error" in found:
+            return replace(trial, why=why or found["error"], path=found.get("path", ""), line=found.get("line", 0))
+        return replace(trial, rounds=[*trial.rounds, Times(*(found[name] for name in Times._fields))])
+
+    def _answer(self, trial: Trial, compare: bool, doing: str) -> tuple[dict[str, Any], str]:
+        """Return what the guest found, or why it found nothing."""
+        name = _OF_MODULES if trial.name in (MODULES, PARTIAL) else trial.name
+        request = self._request._replace(way=Way(name, compare, trial.name in _COMPILED, tuple(trial.modules)))
+        self._listener.say(doing)
+        quiet = self._listener._replace(say=lambda _: None)
+        ended = session.answered(request, self._guests, quiet)
+        self._listener.say("")
+        self.cancelled = self.cancelled or ended.ended.get("how") == "cancelled"
+        found: Any = (ended.result or {}).get("way")
+        if is_found(found, compare):
+            return found, ""
+        return {}, session.joined(request, ended).said
+
+
+_ERROR = {"error": str, "path": str, "line": int}
+_COMPARISON = {"agreement": str, "worst": (int, float), "path": str, "of": int, "modules": list}
+_TIMES = {"median": (int, float), "least": (int, float), "most": (int, float), "set_up": (int, float), "memory": int}
+
+
+def is_found(found: Any, compare: bool) -> bool:
+    """Return whether a guest's report has what is read from it."""
+    if not isinstance(found, dict):
+        return False
+    wanted: dict[str, Any] = _ERROR if "error" in found else _COMPARISON if compare else _TIMES
+    return all(isinstance(found.get(name), kind) for name, kind in wanted.items())
