@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class Graphed:
     """Call a function by replays of CUDA graphs, one graph for each signature of its arguments. It decorates methods, too.
 
+    A signature has shapes, dtypes and numbers, and the modes of the call: gradients, autocast, training of the module that a
+    method belongs to. What else Python decides is as it was at the capture, such as the mode of another module.
+
     The first calls of a signature run eagerly, on a side stream; the next one is captured. From then on tensors are copied into
     those of the capture, except those that were the same tensors in all calls before it, such as a cache. Results are the
     tensors of the capture, without gradients: the next call overwrites them, so clone what you keep.
@@ -42,13 +45,18 @@ class Graphed:
         if torch.cuda.is_current_stream_capturing():
             return self._function(*args, **kwargs)
         leaves = pytree.tree_leaves((args, kwargs))
-        signature = (len(args), *kwargs, *map(_kind, leaves))
+        signature = (*_modes(self._function), len(args), *kwargs, *map(_kind, leaves))
         graph = self._graphs.get(signature)
         if graph is None:
             if len(self._graphs) == self.most:
                 return self._function(*args, **kwargs)
             graph = self._graphs[signature] = _Graph(self._function, self._warm_ups)
         return graph(leaves, args, kwargs)
+
+
+def _modes(function: Callable[..., Any]) -> tuple[Any, ...]:
+    training = getattr(getattr(function, "__self__", function), "training", None)
+    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cuda"), training
 
 
 def _kind(leaf: Any) -> Any:
