@@ -237,6 +237,19 @@ def test_what_no_decorator_can_do_is_refused_in_one_sentence(target: str, name: 
         code.changes(Trial(name), code.target(Request(target, sys.executable, ".")))
 
 
+def test_a_patch_keeps_line_ends_and_the_byte_order_mark(program: Path) -> None:
+    program.write_bytes(
+        b"\xef\xbb\xbf" + SOURCE.replace("\n", "\r\n").replace("model = ", "page = '\x0c'\r\nmodel = ").encode()
+    )
+    [change, _] = code.changes(Trial(trials.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
+    lines = change.after.split("\r\n")
+    assert lines[lines.index("def step(x):") - 1] == "@Graphed"
+    assert (change.after[0], change.after.count("\n")) == ("\N{ZERO WIDTH NO-BREAK SPACE}", len(lines) - 1)
+    program.write_bytes(b"# \xe9\n# coding: latin-1\n" + SOURCE.encode())
+    with pytest.raises(SkillError, match="not UTF-8"):
+        code.changes(Trial(trials.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
+
+
 def test_another_module_of_the_wrappers_name_stays(program: Path) -> None:
     program.with_name("graphed.py").write_text("mine = 1\n")
     with pytest.raises(SkillError, match="is another module"):
@@ -262,3 +275,15 @@ def test_misuse_is_said_before_anything_runs(
     assert cli.main(["tune", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert program.read_text() == before
+
+
+@pytest.mark.parametrize("option", ["--write", "--apply"])
+def test_nothing_is_written_but_what_was_asked(option: str, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuning(timed(trials.MANUAL, 40.0))
+    monkeypatch.setattr(trials, "tuned", lambda *_: found)
+    assert cli.main(["tune", "train.py:step"]) == cli.main(["tune", "train.py:step", "--patch", "--json"]) == 0
+    assert (program.read_text(), [path.name for path in program.parent.iterdir()]) == (SOURCE, ["train.py"])
+    assert cli.main(["tune", "train.py:step", option, *(["new.py"] if option == "--write" else [])]) == 0
+    new = {"--write": ["new.py", "train.py"], "--apply": ["graphed.py", "train.py"]}[option]
+    assert sorted(path.name for path in program.parent.iterdir()) == new
+    assert ("@Graphed" in program.read_text()) == (option == "--apply")

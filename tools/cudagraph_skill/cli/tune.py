@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import SUPPRESS
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.request import Request
     from cudagraph_skill.cli.arguments import Parser
+    from cudagraph_skill.tune.code import Change
     from cudagraph_skill.tune.trials import Tuning
 
 
@@ -62,9 +62,10 @@ def run(args: argparse.Namespace) -> int:
         assert tuning is not None  # nothing cancels it here
         if tuning.checked.verdict == "misuse":
             raise SkillError(tuning.checked.said)
-    code = _code(args, request, tuning)
+    code, changes = _code(args, request, tuning)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     print(as_json(output.data(tuning, reader, code)) if args.json else output.text(tuning, reader, code))
+    _write(args, code, changes)  # after the answer, which a full disk must not lose
     return output.exit_code(tuning)
 
 
@@ -91,31 +92,43 @@ def _request(args: argparse.Namespace) -> Request:
     return requests[0]
 
 
-def _code(args: argparse.Namespace, request: Request, tuning: Tuning) -> str:
-    """Return the code of the choice, and write what was asked to be written; "" if there is none."""
-    from cudagraph_skill import files
-    from cudagraph_skill.report import file
+def _code(args: argparse.Namespace, request: Request, tuning: Tuning) -> tuple[str, list[Change]]:
+    """Return the code of the choice, a module or a diff, and the changes of the diff; "" if there is none."""
     from cudagraph_skill.tune import code
     from cudagraph_skill.tune.choice import choice
     from cudagraph_skill.tune.trials import EAGER
 
     found = choice(tuning.trials) if tuning.trials else None
     if found is None or found.trial.name == EAGER:
-        return ""
+        return "", []
     place = code.target(request)
     if not (args.patch or args.apply):
-        module = code.module(found.trial, place)
-        if args.write:
-            file.save(module, "skill tune: --write", args.write, ".py", force=False)
-            say(f"wrote {args.write}")
-        return module
+        return code.module(found.trial, place), []
     try:
         changes = code.changes(found.trial, place)
     except SkillError as error:
         say(f"skill tune: {error}")
-        return code.module(found.trial, place)
-    if args.apply:
-        for change in changes:
-            files.save(change.after, Path(change.path).resolve(), force=change.before is not None)
-            say(f"changed {change.path}")
-    return "".join(change.diff() for change in changes)
+        return code.module(found.trial, place), []
+    return "".join(change.diff() for change in changes), changes
+
+
+def _write(args: argparse.Namespace, code: str, changes: list[Change]) -> None:
+    """Write what was asked to be written.
+
+    Raises:
+        SkillError: a file cannot be written.
+    """
+    from cudagraph_skill import files
+    from cudagraph_skill.report import file
+
+    if args.write and code:
+        file.save(code, "skill tune: --write", args.write, ".py", force=False)
+        say(f"wrote {args.write}")
+    for change in reversed(changes) if args.apply else ():  # the wrapper first: nothing imports it yet
+        try:
+            files.save(change.after, change.path.resolve(), force=change.before is not None)
+        except OSError as error:
+            raise SkillError(
+                f"skill tune: --apply: {change.path} is not written: {error.strerror}; the change is above"
+            ) from None
+        say(f"changed {change.path}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import io
 import re
 from keyword import iskeyword
 from pathlib import Path
@@ -184,11 +185,24 @@ def changes(trial: Trial, place: Target) -> list[Change]:
     function = _definition(source.tree, place.name) if source.tree else None
     if function is None:
         raise SkillError(f"{place.file} has no `def {place.name}`, which could be decorated: take the module of code instead")
-    before = Path(place.file).read_text(encoding="utf-8")
+    before = _as_it_is(Path(place.file))
     assert source.tree is not None
     after = _decorated(before, source.tree, function, _decorators(place, wrapper), _imported_from(place, wrapper))
     beside = _wrapper_file(Path(place.file).parent, wrapper) if wrapper.module else []
     return [Change(Path(place.file), before, after), *beside]
+
+
+def _as_it_is(path: Path) -> str:
+    """Return the text of a file with its own line ends.
+
+    Raises:
+        SkillError: it is not UTF-8.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise SkillError(f"{path} is not UTF-8, and would be written as that: take the module of code instead") from None
 
 
 def _wrapper_file(folder: Path, wrapper: _Wrapper) -> list[Change]:
@@ -225,16 +239,20 @@ def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:
     return functions[-1] if functions else None
 
 
+_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
+
+
 def _decorated(text: str, tree: ast.Module, function: ast.FunctionDef, decorators: list[str], imports: list[str]) -> str:
-    lines = text.splitlines(keepends=True)
+    mark, end = text[: text.startswith(_MARK)], "\r\n" if "\r\n" in text else "\n"
+    lines = io.StringIO(text.removeprefix(_MARK), newline="").readlines()  # as Python counts them
     first = min([function.lineno, *(node.lineno for node in function.decorator_list)]) - 1
     indent = " " * function.col_offset
-    lines[first:first] = [f"{indent}@{decorator}\n" for decorator in decorators]
+    lines[first:first] = [f"{indent}@{decorator}{end}" for decorator in decorators]
     there = {ast.unparse(node) for node in tree.body}
-    new = [f"{line}\n" for line in imports if line not in there]
+    new = [f"{line}{end}" for line in imports if line not in there]
     after = _after_imports(tree, first)
     lines[after:after] = new
-    return "".join(lines)
+    return mark + "".join(lines)
 
 
 def _after_imports(tree: ast.Module, before: int) -> int:
