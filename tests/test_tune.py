@@ -75,6 +75,7 @@ def test_the_fastest_right_way_is_chosen() -> None:
     assert chosen(slow, replace(fast, agreement=Agreement("unknown", 0.0, "", 0))) == (trials.MANUAL, ())
     assert chosen(slow, replace(fast, agreement=Agreement("rounding", 1e-7, "result", 3)))[0] == trials.MANUAL_COMPILED
     assert chosen(Trial(trials.MANUAL, why="CG201 reads a tensor"))[0] == trials.EAGER
+    assert chosen(replace(fast, why="raised in its last round"))[0] == trials.EAGER
 
 
 def test_within_the_noise_the_simplest_is_chosen() -> None:

@@ -41,6 +41,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]", help="the callable; FILE alone needs make() in it")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
     new.add_argument("--write", metavar="FILE", help="write the module of code to a new file instead of printing it")
+    new.add_argument("--force", action="store_true", help="let --write replace a file that is there")
     new.add_argument("--patch", action="store_true", help="print the code as a change of your file")
     new.add_argument("--apply", action="store_true", help="make that change")
     add_code(new)
@@ -88,7 +89,7 @@ def _request(args: argparse.Namespace) -> Request:
     if args.write and (args.patch or args.apply):
         raise SkillError("skill tune: --write has the code as a module, --patch and --apply as a change: give one of them")
     if args.write:
-        file.refuse("skill tune: --write", args.write, ".py", force=False)
+        file.refuse("skill tune: --write", args.write, ".py", args.force)
     return requests[0]
 
 
@@ -122,7 +123,7 @@ def _write(args: argparse.Namespace, code: str, changes: list[Change]) -> None:
     from cudagraph_skill.report import file
 
     if args.write and code:
-        file.save(code, "skill tune: --write", args.write, ".py", force=False)
+        file.save(code, "skill tune: --write", args.write, ".py", args.force)
         say(f"wrote {args.write}")
     for change in reversed(changes) if args.apply else ():  # the wrapper first: nothing imports it yet
         try:

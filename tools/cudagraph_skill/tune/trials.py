@@ -75,7 +75,7 @@ class Trial:
     def is_right(self) -> bool:
         """Return whether it was timed, and equals eager or differs by rounding only."""
         right = self.name == EAGER or (self.agreement is not None and self.agreement.kind in ("equal", "rounding"))
-        return bool(self.rounds) and right
+        return bool(self.rounds) and not self.why and right
 
 
 @dataclass(frozen=True)

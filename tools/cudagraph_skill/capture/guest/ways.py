@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # calls after those before a capture: a compiled function records its graphs in the second, and replays from the third on
 _SET_UP = 3
 # A fused kernel rounds in other places than eager: so much of what eager moves by, in single precision and where an operation
-# has a coarser one, as under autocast. Between them lie the differences of right calls, and those of wrong ones are larger.
+# has a coarser one, as under autocast. Chosen, not fitted: benchmarks/README.md has the calls that they judge too strictly.
 _FUSED, _FUSED_COARSE = 100, 10
 
 
@@ -182,7 +182,7 @@ def _agreement(
     seen = checks.Captured(calls[warm_ups : len(after)], None, None, [], None, None)
     wrong = comparison.compare(after[warm_ups:], seen.calls, comparison.own_spread(eager.spread))
     changes = checks.Observations(seen, wrong, after, eager.spread, warm_ups, set(), {}, eager.drift)
-    found = {"agreement": "equal", "worst": 0.0, "path": "", "moves": 0.0, "of": 0}
+    found = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0}
     if wrong is None:
         noisy = max(eager.spread.values(), default=0.0) > checks.SURE
         return {**found, "agreement": "unknown" if noisy else "equal"}
@@ -190,7 +190,7 @@ def _agreement(
     found |= {"worst": min(wrong.worst, 1e300), "path": wrong.path, "of": wrong.calls[0] + warm_ups}
     if small is None:
         return {**found, "agreement": "wrong"}
-    return {**found, "agreement": "unknown" if small.is_chaos else "rounding", "moves": small.moves or 0.0}
+    return {**found, "agreement": "unknown" if small.is_chaos else "rounding"}
 
 
 def _leeway(source: Source) -> rounding.Leeway:
