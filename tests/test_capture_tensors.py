@@ -292,3 +292,35 @@ def test_a_copied_batch_has_tensors_of_its_own() -> None:
     batch = Batch()
     tensors.copied(batch).tensor.add_(1)
     assert batch.tensor.sum() == 0
+
+
+# Largest and mean
+
+
+def _mean(one: torch.Tensor, other: torch.Tensor) -> float:
+    return tensors.mean_difference(tensors.to_host(one), tensors.to_host(other))
+
+
+def test_one_element_that_turns_over_is_far_by_the_largest_difference_and_near_in_the_mean() -> None:
+    value = torch.ones(10_000)
+    turned = value.clone()
+    turned[7] = 1.5
+    assert far(value, turned) == pytest.approx(0.5, rel=1e-3)
+    assert _mean(value, turned) == pytest.approx(0.005, rel=1e-3)
+
+
+def test_what_is_off_everywhere_is_as_far_in_the_mean() -> None:
+    value = torch.ones(64)
+    assert _mean(value, value + 0.25) == far(value, value + 0.25)
+
+
+def test_elements_of_a_large_tensor_that_were_not_copied_count_by_their_share_of_the_sums() -> None:
+    value = torch.ones(1 << 20)
+    changed = value.clone()
+    changed[1::4] = 2.0
+    assert _mean(value, changed) == pytest.approx(0.25, rel=1e-3)
+    assert far(value, changed) > 100  # as if each element were off on its own
+
+
+def test_shapes_that_differ_are_infinitely_far_in_the_mean() -> None:
+    assert _mean(torch.ones(3), torch.ones(4)) == math.inf

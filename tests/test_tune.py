@@ -78,6 +78,34 @@ def test_the_fastest_right_way_is_chosen() -> None:
     assert chosen(replace(fast, why="raised in its last round"))[0] == trials.EAGER
 
 
+@pytest.mark.parametrize(
+    ("compiled", "graph", "kind", "of"),
+    [
+        (EQUAL, EQUAL, "equal", "equal"),
+        (Agreement("rounding", 1e-3, "w", 2), EQUAL, "rounding", "equal"),
+        (EQUAL, Agreement("rounding", 1e-3, "w", 2), "rounding", "rounding"),
+        (Agreement("rounding", 1e-3, "w", 2), WRONG, "wrong", "wrong"),
+        (WRONG, EQUAL, "wrong", "equal"),
+        (None, EQUAL, "unknown", "equal"),
+    ],
+)
+def test_a_graph_of_compiled_calls_is_as_far_from_eager_as_these_or_further(
+    compiled: Agreement | None, graph: Agreement, kind: str, of: str
+) -> None:
+    given = {name: trials.Trial(name, agreement=graph) for name in (trials.REDUCE_OVERHEAD, trials.MANUAL_COMPILED)}
+    found = trials.against_eager({trials.COMPILE: trials.Trial(trials.COMPILE, agreement=compiled), **given})
+    for name in given:
+        agreement = found[name].agreement
+        assert agreement is not None
+        assert (agreement.kind, agreement.compiled) == (kind, of)
+
+
+def test_a_graph_that_failed_stays_without_a_comparison() -> None:
+    failed = {name: trials.Trial(name, why="raised") for name in (trials.REDUCE_OVERHEAD, trials.MANUAL_COMPILED)}
+    found = trials.against_eager({trials.COMPILE: trials.Trial(trials.COMPILE, agreement=EQUAL), **failed})
+    assert [found[name] for name in failed] == list(failed.values())
+
+
 def test_within_the_noise_the_simplest_is_chosen() -> None:
     fastest, near = timed(trials.MANUAL_COMPILED, 40.0, 42.0, 44.0), timed(trials.MANUAL, 43.0, 45.0, 46.0)
     assert chosen(fastest, near) == (trials.MANUAL, (trials.MANUAL_COMPILED,))

@@ -49,7 +49,8 @@ def _equals(found: Choice) -> str:
     agreement = found.trial.agreement
     if agreement is None or agreement.kind == "equal":
         return "equal to it"
-    return f"equal but for rounding ({agreement.worst:.1e} in {agreement.path})"
+    compiled = "; to the bit what the compiled call gives without a graph" if agreement.compiled == "equal" else ""
+    return f"equal but for rounding ({agreement.worst:.1e} in {agreement.path}){compiled}"
 
 
 def text(tuning: Tuning, reader: Reader, code: str) -> str:

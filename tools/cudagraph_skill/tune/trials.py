@@ -21,6 +21,7 @@ EAGER, COMPILE, REDUCE_OVERHEAD = "eager", "compile", "reduce-overhead"
 MODULES, PARTIAL, MANUAL, MANUAL_COMPILED = "make_graphed_callables", "partial", "manual", "manual over compile"
 WAYS = (EAGER, COMPILE, REDUCE_OVERHEAD, MODULES, PARTIAL, MANUAL, MANUAL_COMPILED)
 _COMPILED = (COMPILE, REDUCE_OVERHEAD, MANUAL_COMPILED)
+_KINDS = ("equal", "rounding", "unknown", "wrong")  # each further from eager than the one before
 _OF_MODULES = "modules"  # the name of both in the guest
 _CAPTURED = ("safe", "capture_error", "silent_wrong")
 _ONCE = 0.01  # calls of a module more or less
@@ -29,12 +30,16 @@ _NO_NEW_ROUND = 150.0  # seconds
 
 
 class Agreement(NamedTuple):
-    """How calls compare with eager ones: `kind` is equal, rounding, wrong or unknown; where they differ most, and first."""
+    """How calls compare with eager ones: `kind` is equal, rounding, wrong or unknown; where they differ most, and first.
+
+    `compiled` is the kind in which replays compare with compiled calls without a graph; "" where those are not compiled.
+    """
 
     kind: str
     worst: float
     path: str
     call: int
+    compiled: str = ""
 
 
 class Times(NamedTuple):
@@ -101,7 +106,7 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
     if checked.verdict not in _CAPTURED:
         return Tuning(checked)
     trial = _Trials(request._replace(measure="ways"), guests, listener)
-    found = _alike({each.name: each for each in map(trial.compared, _wanted(checked))})
+    found = _alike(against_eager({each.name: each for each in map(trial.compared, _wanted(checked))}))
     names, notes = list(found), []
     for number in range(_ROUNDS):
         if trial.cancelled:
@@ -148,6 +153,21 @@ def _safe_parts(checked: CaptureResult) -> tuple[str, ...]:
     """Return the outermost modules that capture alone and run once in a call."""
     graphs = checked.map.graphs() if checked.map is not None else []
     return tuple(region.name for region in graphs if region.kind == "module" and abs(region.calls - 1) < _ONCE)
+
+
+def against_eager(found: dict[str, Trial]) -> dict[str, Trial]:
+    """Compare the graphs of compiled calls with eager: they are as far from it as the compiled calls, or further."""
+    without = found[COMPILE].agreement or Agreement("unknown", 0.0, "", 0)
+    graphs = {name: found[name] for name in (REDUCE_OVERHEAD, MANUAL_COMPILED)}
+    return {**found, **{name: replace(graph, agreement=_further(graph.agreement, without)) for name, graph in graphs.items()}}
+
+
+def _further(graph: Agreement | None, without: Agreement) -> Agreement | None:
+    """Return how replays compare with eager, from how they compare with calls `without` a graph and these with eager."""
+    if graph is None:
+        return None
+    worse = max(without, graph, key=lambda agreement: _KINDS.index(agreement.kind))
+    return worse._replace(compiled=graph.kind)
 
 
 def _alike(found: dict[str, Trial]) -> dict[str, Trial]:
@@ -211,4 +231,5 @@ def is_found(found: Any, compare: bool) -> bool:
     if not isinstance(found, dict):
         return False
     wanted: dict[str, Any] = _ERROR if "error" in found else _COMPARISON if compare else _TIMES
-    return all(isinstance(found.get(name), kind) for name, kind in wanted.items())
+    typed = all(isinstance(found.get(name), kind) for name, kind in wanted.items())
+    return typed and (wanted is not _COMPARISON or found["agreement"] in _KINDS)

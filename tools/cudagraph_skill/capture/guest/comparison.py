@@ -10,7 +10,7 @@ from cudagraph_skill.capture.guest import tensors
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cudagraph_skill.capture.guest.tensors import HostCopy
+    from cudagraph_skill.capture.guest.tensors import Distance, HostCopy
 
 _SPREADS = 20  # times eager's own spread before a replay counts as different
 _ALIKE = 1e-3  # a relative difference up to which two eager copies count as equal but for rounding
@@ -82,12 +82,14 @@ def wider(first: dict[str, float], second: dict[str, float]) -> dict[str, float]
     return {path: max(first.get(path, 0.0), second.get(path, 0.0)) for path in {**first, **second}}
 
 
-def compare(eager: list[Call], graph: list[Call], limit: Callable[[int, str, HostCopy], float]) -> Wrong | None:
+def compare(
+    eager: list[Call], graph: list[Call], limit: Callable[[int, str, HostCopy], float], by: Distance = tensors.difference
+) -> Wrong | None:
     """Return where replays differ from eager by more than `limit(number of the call, path, eager's value)`; None if nowhere."""
     calls, worst, where, at_worst = [], 0.0, "", 0.0
     for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
         left, replayed = a.left(), b.left()
-        for path, far in tensors.differences(left, replayed).items():
+        for path, far in tensors.differences(left, replayed, by=by).items():
             if path not in replayed and not path.startswith(COMPARED):
                 continue  # Python dropped it: what matters of that shows in the result
             allowed = limit(number, path, left[path])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.comparison import Wrong
     from cudagraph_skill.capture.guest.load import Source
     from cudagraph_skill.capture.guest.operations import Failure
-    from cudagraph_skill.capture.guest.tensors import HostCopy
+    from cudagraph_skill.capture.guest.tensors import Distance, HostCopy
 
 _COPIES = 2  # that are moved, each another way
 _ALLOWED = 5  # times eager's own move before a replay counts as wrong,
@@ -46,25 +46,30 @@ _STILL = Moves([])
 
 
 class Leeway(NamedTuple):
-    """How much of what eager moves by counts as rounding: so many times, and numbers are moved by `step` of themselves at least."""
+    """How much of what eager moves by counts as rounding: so many times, and numbers are moved by `step` of themselves at least.
+
+    Distances are measured `by` this function; what is no further than `least` is rounding in any case.
+    """
 
     times: int = _ALLOWED
     step: float = 0.0
+    by: Distance = tensors.difference
+    least: float = 0.0
 
 
-_REPLAYS = Leeway()
+REPLAYS = Leeway()
 
 
-def measured(source: Source, eager: list[Call], step: float = 0.0) -> Moves:
-    """Compare eager calls with those of copies whose floating-point numbers are moved by one unit in the last place, or by `step`.
+def measured(source: Source, eager: list[Call], leeway: Leeway = REPLAYS) -> Moves:
+    """Compare eager calls with those of copies whose floating-point numbers are moved by one unit in the last place at least.
 
     Parameters, buffers and other state of the GPU are moved before the first call, inputs before each.
     """
     worst: list[dict[str, float]] = [{} for _ in eager]
     for sample in range(_COPIES):
         moved: dict[str, float] = {}
-        for number, call in enumerate(_moved_calls(source, len(eager), sample, step)):
-            for path, far in tensors.differences(eager[number].left(), call.left()).items():
+        for number, call in enumerate(_moved_calls(source, len(eager), sample, leeway.step)):
+            for path, far in tensors.differences(eager[number].left(), call.left(), by=leeway.by).items():
                 moved[path] = max(moved.get(path, 0.0), far)
             worst[number] = {path: max(worst[number].get(path, 0.0), far) for path, far in {**worst[number], **moved}.items()}
     return Moves(worst)
@@ -132,7 +137,7 @@ class Rounding(NamedTuple):
         return self.wrong.worst > _CHAOS and self.moves is not None and not self.follows_captured_path
 
 
-def judged(source: Source, observations: Observations, report: Any, leeway: Leeway = _REPLAYS) -> Rounding | None:
+def judged(source: Source, observations: Observations, report: Any, leeway: Leeway = REPLAYS) -> Rounding | None:
     """Return the difference between replays and eager if it is no larger than rounding makes it, else None.
 
     A few units in the last place are rounding. More is compared with how far eager itself moves. What the dtype's tolerance allows
@@ -141,14 +146,14 @@ def judged(source: Source, observations: Observations, report: Any, leeway: Leew
     """
     wrong = observations.wrong
     own = Rounding(wrong) if wrong is not None and not math.isinf(wrong.worst) else None
-    doubtful = own is not None and _beyond(observations, _units) is not None
+    doubtful = own is not None and _beyond(observations, _units, leeway=leeway) is not None
     if not report.any("whether a difference is more than a few units in the last place", doubtful):
         return own
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
-    moves = _moves(source, observations, report, leeway.step)
-    allowed = _beyond(observations, tensors.tolerance) is None
-    small = allowed if moves is None else _beyond(observations, _units, moves, leeway.times) is None
+    moves = _moves(source, observations, report, leeway)
+    allowed = _beyond(observations, tensors.tolerance, leeway=leeway) is None
+    small = allowed if moves is None else _beyond(observations, _units, moves, leeway) is None
     asks = doubtful and (small or allowed)
     asked = _asked(source, observations) if report.any("whether a difference may be rounding", asks) else ([], None)
     if own is None or not doubtful:
@@ -176,9 +181,9 @@ def keeps_numbers(source: Source, observations: Observations) -> bool:
     return not any(far > 0 for far in comparison.noise(calls[observations.warm_ups :], observations.captured.calls).values())
 
 
-def _moves(source: Source, observations: Observations, report: Any, step: float) -> Moves | None:
+def _moves(source: Source, observations: Observations, report: Any, leeway: Leeway) -> Moves | None:
     try:
-        return measured(source, observations.eager, step)
+        return measured(source, observations.eager, leeway)
     except (checks.EagerError, RuntimeError) as error:  # the program checks its own numbers, or memory is short
         why = why_failed.shown(getattr(error, "error", error))
         report.step("rounding", "skipped", f"eager with moved numbers raised {why}: not measured")
@@ -197,7 +202,7 @@ def _units(value: HostCopy) -> float:
 
 
 def _beyond(
-    observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL, times: int = _ALLOWED
+    observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL, leeway: Leeway = REPLAYS
 ) -> Wrong | None:
     """Return where replays are further from eager than `least`, eager's own spread and what its moves allow."""
     later, spread = observations.warm_ups, comparison.own_spread(observations.spreads)
@@ -205,9 +210,9 @@ def _beyond(
     def limit(number: int, path: str, value: HostCopy) -> float:
         moved = moves.at(later + number, path)
         by_dtype = min(_ALLOWED_BY_DTYPE * moved, tensors.tolerance(value))
-        return max(least(value), spread(number, path, value), times * moved, by_dtype)
+        return max(least(value), leeway.least, spread(number, path, value), leeway.times * moved, by_dtype)
 
-    return comparison.compare(observations.after, observations.captured.calls, limit)
+    return comparison.compare(observations.after, observations.captured.calls, limit, leeway.by)
 
 
 def _asked(source: Source, observations: Observations) -> tuple[list[Failure], float | None]:

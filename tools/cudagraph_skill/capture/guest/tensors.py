@@ -12,7 +12,9 @@ import torch
 from cudagraph_skill.capture.guest import streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Distance = Callable[["HostCopy", "HostCopy"], float]
 
 _MAX_ELEMENTS = 1 << 18  # that are copied of one tensor; of a larger one as many, evenly spread, and its sums
 _FLOOR = 1e-4  # below this a value counts as zero when a difference is related to it
@@ -199,6 +201,25 @@ def _exact(data: torch.Tensor) -> torch.Tensor:
 
 def difference(first: HostCopy, second: HostCopy) -> float:
     """Return the largest difference relative to the root mean square of `first`; infinite if the shapes differ."""
+    return _distance(first, second, lambda off, sums, _: torch.cat([off, sums]).abs().max())
+
+
+def mean_difference(first: HostCopy, second: HostCopy) -> float:
+    """Return the root mean square of the differences, as `difference` does the largest; sums count by their share of the sizes."""
+    return _distance(first, second, lambda off, sums, a: max(_rms(off), _rms(a) * _share(sums, first)))
+
+
+def _share(sums: torch.Tensor, copy: HostCopy) -> torch.Tensor:
+    """Return how far the sums of elements and of sizes are apart, relative to the sum of the sizes."""
+    return sums.abs().max() / copy.data[-1].clamp(min=_FLOOR) if copy.sums else sums.new_zeros(())
+
+
+def _rms(values: torch.Tensor) -> torch.Tensor:
+    return values.square().mean().sqrt()
+
+
+def _distance(first: HostCopy, second: HostCopy, norm: Callable[..., torch.Tensor]) -> float:
+    """Return a norm of the differences, given those of elements and of sums and the elements, relative to the elements' mean."""
     if first.shape != second.shape:
         return float("inf")
     a, b = first.data, second.data
@@ -211,9 +232,9 @@ def difference(first: HostCopy, second: HostCopy) -> float:
     a, b = a.double(), b.double()
     if any(not torch.equal(special(a), special(b)) for special in (torch.isnan, torch.isposinf, torch.isneginf)):
         return float("inf")
-    a, b = a.nan_to_num(0.0, 0.0, 0.0), b.nan_to_num(0.0, 0.0, 0.0)
-    elements = a[: -first.sums] if first.sums else a
-    return float((a - b).abs().max() / (_FLOOR + elements.square().mean().sqrt()))
+    a, b = a.nan_to_num(0.0, 0.0, 0.0).reshape(-1), b.nan_to_num(0.0, 0.0, 0.0).reshape(-1)
+    count, off = len(a) - first.sums, a - b
+    return float(norm(off[:count], off[count:], a[:count]) / (_FLOOR + _rms(a[:count])))
 
 
 def tolerance(copy: HostCopy) -> float:
@@ -221,9 +242,9 @@ def tolerance(copy: HostCopy) -> float:
     return TOLERANCES.get(copy.dtype, 1e-2 if copy.dtype.is_floating_point else 0.0)
 
 
-def differences(first: dict[str, HostCopy], second: dict[str, HostCopy]) -> dict[str, float]:
+def differences(first: dict[str, HostCopy], second: dict[str, HostCopy], *, by: Distance = difference) -> dict[str, float]:
     """Return how far each value of `first` is from the one at the same path in `second`; infinite if there is none."""
-    return {path: difference(copy, second[path]) if path in second else float("inf") for path, copy in first.items()}
+    return {path: by(copy, second[path]) if path in second else float("inf") for path, copy in first.items()}
 
 
 def other_number(value: Any, path: str) -> Any:

@@ -30,7 +30,7 @@ from cudagraph_skill.capture.guest.wrappers.graphed_module import graph_module
 from cudagraph_skill.capture.guest.wrappers.reduce_overhead import reduce_overhead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cudagraph_skill.capture.guest.load import Source, Subject
 
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 # calls after those before a capture: a compiled function records its graphs in the second, and replays from the third on
 _SET_UP = 3
 # A fused kernel rounds in other places than eager: so much of what eager moves by, in single precision and where an operation
-# has a coarser one, as under autocast. Chosen, not fitted: benchmarks/README.md has the calls that they judge too strictly.
-_FUSED, _FUSED_COARSE = 100, 10
+# has a coarser one, as under autocast, and one percent in the mean: where rounding turns a ReLU over, which it does in other
+# places in each run, the gradients of that unit jump. Chosen, not fitted: torch's own benchmarks ask of compiled training steps
+# a cosine of 0.99, which is 14 percent.
+_FUSED, _FUSED_COARSE, _FUSED_LEAST = 100, 10, 1e-2
 
 
 def measured(source: Source, report: Any) -> dict[str, Any]:
@@ -99,11 +101,25 @@ _WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
 }
 
 
-def _made(source: Source, wanted: dict[str, Any], names: Sequence[str]) -> Subject:
-    """Return a fresh subject that is called in this way."""
-    subject = source.fresh()
-    subject.call = _WAYS[wanted["name"]](subject, names)
-    return subject
+# The same kernels without a graph: a way is compared with its calls, and these with eager ones.
+_WITHOUT_GRAPH = {"reduce-overhead": "compile", "manual over compile": "compile"}
+
+
+@contextlib.contextmanager
+def _in_way(wanted: dict[str, Any], name: str, *subjects: Subject, modules: Sequence[str] = ()) -> Iterator[None]:
+    """Let subjects be called in the way of this name, then as before: a subject that cannot be built anew is used again.
+
+    Inductor draws eager's random numbers while calls are compared; kernels that it has compiled before need no workers.
+    """
+    before = [(subject, subject.call) for subject in dict(zip(map(id, subjects), subjects, strict=True)).values()]
+    try:
+        with _compiler(wanted):
+            for subject, _ in before:
+                subject.call = _WAYS[name](subject, modules)
+            yield
+    finally:
+        for subject, call in before:
+            subject.call = call
 
 
 def _outermost(subject: Subject) -> list[str]:
@@ -132,12 +148,18 @@ def _outermost(subject: Subject) -> list[str]:
 
 
 def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
-    """Compare calls in this way with those of two eager copies."""
+    """Compare calls in this way with those of two copies that make them without a graph."""
     report.progress(f"comparing with eager: {wanted['name']}")
     start = time.monotonic()
     first, second = checks.pair(source)
     warm_ups = checks.warm_ups_of(first)
-    eager = checks.eager_calls(source, first, second, warm_ups, report)
+    try:
+        with _in_way(wanted, _WITHOUT_GRAPH.get(wanted["name"], "eager"), first, second):
+            eager = checks.eager_calls(source, first, second, warm_ups, report)
+    except checks.EagerError as error:
+        if wanted["name"] in _WITHOUT_GRAPH:
+            raise _Failed(error.error) from error
+        raise
     del first, second
     gc.collect()
     names = list(wanted["modules"])
@@ -152,8 +174,8 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
 
 def _calls(source: Source, wanted: dict[str, Any], names: Sequence[str], count: int) -> list[comparison.Call]:
     try:
-        with _compiler(wanted):
-            subject = _made(source, wanted, names)
+        subject = source.fresh()
+        with _in_way(wanted, wanted["name"], subject, modules=names):
             return [checks.eager_call(subject, number, full=False) for number in range(count)]
     except checks.EagerError as error:
         raise _Failed(error.error) from error
@@ -163,7 +185,6 @@ def _calls(source: Source, wanted: dict[str, Any], names: Sequence[str], count: 
 
 @contextlib.contextmanager
 def _compiler(wanted: dict[str, Any]) -> Any:
-    """Let inductor draw eager's random numbers while calls are compared; kernels that it has compiled before need no workers."""
     if not wanted["compiles"]:
         yield
         return
@@ -177,16 +198,17 @@ def _compiler(wanted: dict[str, Any]) -> Any:
 def _agreement(
     source: Source, eager: comparison.Eager, calls: list[comparison.Call], warm_ups: int, report: Any
 ) -> dict[str, Any]:
-    """Return whether calls equal eager ones: equal, rounding, wrong, or unknown where eager does not repeat itself."""
+    """Return whether calls equal those without a graph: equal, rounding, wrong, or unknown where these do not repeat themselves."""
     after = [*eager.calls[:warm_ups], *checks.lasting(eager.calls, warm_ups)]
     seen = checks.Captured(calls[warm_ups : len(after)], None, None, [], None, None)
-    wrong = comparison.compare(after[warm_ups:], seen.calls, comparison.own_spread(eager.spread))
+    leeway = _leeway(source) if source.request["way"]["name"] == "compile" else rounding.REPLAYS
+    wrong = comparison.compare(after[warm_ups:], seen.calls, comparison.own_spread(eager.spread), leeway.by)
     changes = checks.Observations(seen, wrong, after, eager.spread, warm_ups, set(), {}, eager.drift)
     found = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0}
     if wrong is None:
         noisy = max(eager.spread.values(), default=0.0) > checks.SURE
         return {**found, "agreement": "unknown" if noisy else "equal"}
-    small = rounding.judged(source, changes, report, *([_leeway(source)] if source.request["way"]["compiles"] else []))
+    small = rounding.judged(source, changes, report, leeway)
     found |= {"worst": min(wrong.worst, 1e300), "path": wrong.path, "of": wrong.calls[0] + warm_ups}
     if small is None:
         return {**found, "agreement": "wrong"}
@@ -201,7 +223,8 @@ def _leeway(source: Source) -> rounding.Leeway:
         subject.call(*args, **kwargs)
     torch.cuda.synchronize()
     coarse = seen.step > torch.finfo(torch.float32).eps
-    return rounding.Leeway(_FUSED_COARSE, seen.step) if coarse else rounding.Leeway(_FUSED)
+    times, step = (_FUSED_COARSE, seen.step) if coarse else (_FUSED, 0.0)
+    return rounding.Leeway(times, step, tensors.mean_difference, _FUSED_LEAST)
 
 
 def _timed(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
@@ -209,8 +232,8 @@ def _timed(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any
     report.progress(f"timing: {wanted['name']}")
     try:
         start = time.perf_counter()
-        with _compiler(wanted):
-            subject = _made(source, wanted, wanted["modules"])
+        subject = source.fresh()
+        with _in_way(wanted, wanted["name"], subject, modules=wanted["modules"]):
             first = checks.warm_ups_of(subject) + _SET_UP
             set_up = _set_up(subject, first)
             times = timing.in_turns({"way": timing.calls(subject, first)})["way"]
