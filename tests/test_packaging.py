@@ -143,7 +143,7 @@ ALLOWED: dict[str, set[str]] = {
     "capture": NOUNS | {"check"},
     "decide": NOUNS | {"check", "capture"},
     "tune": NOUNS | {"check", "capture"},
-    "report": NOUNS | {"capture", "decide"},
+    "report": NOUNS | {"capture", "decide", "tune"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
 }

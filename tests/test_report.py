@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cudagraph_skill import cli
-from cudagraph_skill.report import html, perfetto
+from cudagraph_skill.capture import session
+from cudagraph_skill.capture.request import Request
+from cudagraph_skill.report import html, of_tune, perfetto
 from cudagraph_skill.report.page import Bar, Cell, Lane, Page, Part, Span, Split, Table
+from cudagraph_skill.text import Steps
+from cudagraph_skill.tune import trials
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 VOID = {"meta", "rect", "br"}
+STEPS = Steps(read=str, turn=str, ask=str, explain=str)
 NASTY = "<script>alert(1)</script>\"'&\x1b[31m"
 
 
@@ -112,6 +117,28 @@ def test_a_trace_for_perfetto_has_a_thread_for_each_lane_and_times_in_microsecon
     complete = [event for event in events if event["ph"] == "X"]
     assert [(event["ts"], event["dur"], event["tid"]) for event in complete] == [(0.0, 1000.0, 1), (2000.0, 500.0, 1)]
     assert all(isinstance(event["name"], str) and event["name"].isprintable() for event in complete)
+
+
+def test_the_page_of_ways_has_a_bar_for_each_that_was_timed_and_the_code() -> None:
+    times = {"eager": 1e-3, "compile": 5e-4, "manual": 1e-4}
+    kinds = {"compile": "wrong", "manual": "equal"}
+    tried = [
+        trials.Trial(
+            name,
+            trials.Agreement(kinds[name], 0.5, "result", 4) if name in kinds else None,
+            [trials.Times(seconds, seconds, seconds, 0.1, 1 << 20)],
+        )
+        for name, seconds in times.items()
+    ]
+    answer: dict[str, Any] = {"verdict": "safe", "said": "seen", "causes": []}
+    checked = session.joined_result(Request("train.py:step", "python", "."), answer, [], {})
+    tuning = trials.Tuning(checked, [*tried, trials.Trial("partial", why=NASTY)])
+    page = of_tune.page(tuning, STEPS, "step = Graphed(eager)  # <b>\n")
+    assert [(bar.name, bar.kind) for bar in page.bars] == [("eager", "now"), ("compile", "wait"), ("manual", "graph")]
+    assert page.bars[1].said.endswith("; wrong, so not taken")
+    assert "step = Graphed(eager)  # <b>\n" in Checked(html.rendered(page)).text
+    alone = of_tune.page(trials.Tuning(checked), STEPS, "")
+    assert (alone.verdict, alone.bars) == ("safe", ())
 
 
 # The options

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cudagraph_skill.capture import session
 from cudagraph_skill.paths import skill_root
+from cudagraph_skill.tune import trials
 from cudagraph_skill_server import app
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 READING = {"search", "read", "errors", "explain", "check", "config", "recommend", "scaffold"}
-RUNNING = ("run_check", "run_map", "run_decide")
+RUNNING = ("run_check", "run_map", "run_decide", "run_tune")
 STEP = "def step(x):\n    return x * 2\n"
 
 _built = cache(app.build)  # a server serves many clients; building one takes 25 ms
@@ -236,7 +237,7 @@ def test_a_real_process_answers_over_stdio(command: list[str]) -> None:
     assert result.structured_content["results"]
 
 
-# run_check and run_map ------------------------------------------------------------------------------------------------
+# Tools that run code --------------------------------------------------------------------------------------------------
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
 HANG = "import os, time\nopen({note!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
@@ -255,11 +256,12 @@ def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
     assert set(tools) == {*READING, *RUNNING}
     assert tools["run_check"].title == "Capture on the GPU and compare with eager"
     assert tools["run_map"].title == "Map the parts of a call that a graph can hold"
-    arguments = {"path", "function", "inputs", "shapes", "program", "skip", "warmup", "deadline"}
+    arguments = {"path", "function", "inputs", "shapes", "warmup", "deadline"}
     assert {name: set(tools[name].input_schema["properties"]) - arguments for name in RUNNING} == {
-        "run_check": {"nproc"},
-        "run_map": set(),
-        "run_decide": {"step"},
+        "run_check": {"program", "skip", "nproc"},
+        "run_map": {"program", "skip"},
+        "run_decide": {"program", "skip", "step"},
+        "run_tune": set(),
     }
     for name in RUNNING:
         tool = tools[name]
@@ -278,7 +280,8 @@ def test_what_lies_elsewhere_is_refused_through_links_too(tool: str, tmp_path: P
     (allowed / "link.py").symlink_to(other / "train.py")
     server = app.build(allowed=[allowed])
     for path in (other / "train.py", allowed / "link.py", allowed / ".." / "project-old" / "train.py", "os.path"):
-        for target in ({"path": f"{path}:step"}, {"path": f"{path}:step", "program": ["--steps", "3"]}):
+        alone = {"path": f"{path}:step"}
+        for target in (alone, *([] if tool == "run_tune" else [{**alone, "program": ["--steps", "3"]}])):
             result = _ask(lambda client, target=target: client.call_tool(tool, target), server)
             assert result.is_error
             assert "may not be run: this server runs code in" in result.content[0].text
@@ -379,6 +382,32 @@ def test_a_decision_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pyt
     data = result.structured_content
     assert (data["verdict"], data["decision"]["now"]) == ("capture_error", {**times, "submit": 1e-3})
     assert result.content[0].text.endswith(f"next: {data['next']}")
+
+
+def test_the_ways_of_a_call_are_told_in_text_and_as_data_with_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    asked = []
+
+    def tuned(request: Request, _guests: object, listener: session.Listener) -> trials.Tuning:
+        asked.append(request)
+        listener.say("round 1 of 3: timing manual")
+        answer: dict[str, Any] = {"verdict": "safe", "said": "slow; `--deadline` gives it longer", "causes": []}
+        seconds = {"eager": 1e-3, "manual": 1e-4}
+        times = {way: trials.Times(each, each, each, 0.1, 1 << 20) for way, each in seconds.items()}
+        agreement = trials.Agreement("equal", 0.0, "", 0)
+        ways = [trials.Trial(way, agreement, [each]) for way, each in times.items()]
+        return trials.Tuning(session.joined_result(request, answer, [], {}), ways)
+
+    monkeypatch.setattr(trials, "tuned", tuned)
+    server = app.build("/env/python", [tmp_path])
+    result = _ask(lambda client: client.call_tool("run_tune", {"path": "train.py:step", "shapes": ["4"]}), server)
+    assert not result.is_error, result.content[0].text
+    assert [(request.shapes, request.folder) for request in asked] == [(("4",), str(tmp_path))]
+    data = result.structured_content
+    assert (data["tuning"]["way"], data["summary"]) == ("manual", "safe: step: slow; `deadline` gives it longer")
+    assert "class Graphed" in data["tuning"]["code"]
+    assert data["tuning"]["code"].rstrip() in result.content[0].text
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
 def test_a_trace_is_read_in_an_allowed_folder_only(tmp_path: Path) -> None:

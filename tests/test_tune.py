@@ -306,6 +306,16 @@ def test_misuse_is_said_before_anything_runs(
     assert program.read_text() == before
 
 
+def test_a_report_has_the_choice_and_its_code(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuning(timed(trials.MANUAL, 40.0))
+    monkeypatch.setattr(trials, "tuned", lambda *_: found)
+    report = program.with_name("ways.html")
+    assert cli.main(["tune", "train.py:step", "--html", str(report)]) == 0
+    assert "2.55 times as fast as eager" in report.read_text()
+    assert "class Graphed" in report.read_text()
+    assert cli.main(["tune", "train.py:step", "--html", str(report)]) == 2  # it is there
+
+
 @pytest.mark.parametrize("option", ["--write", "--apply"])
 def test_nothing_is_written_but_what_was_asked(option: str, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuning(timed(trials.MANUAL, 40.0))

@@ -1,4 +1,4 @@
-"""The MCP tools `run_check`, `run_map`, `run_decide`: captures on the GPU, one at a time, of code that the server may run."""
+"""The MCP tools `run_check`, `run_map`, `run_decide`, `run_tune`: code that the server may run, on the GPU, one at a time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.decide import call_output
 from cudagraph_skill.decide import output as trace_output
 from cudagraph_skill.errors import SkillError
+from cudagraph_skill.tune import code as tune_code
+from cudagraph_skill.tune import output as tune_output
+from cudagraph_skill.tune import trials
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
@@ -36,11 +39,11 @@ if TYPE_CHECKING:
 INSTRUCTIONS = """
 `run_check` runs a function on this machine's GPU: it captures it, replays it, compares with eager. Call it after `check`.
 `run_map` measures a function's modules, captures them, and says what to fix first. `run_decide` times a function, eager and as
-a graph, or reads a trace, and says whether a graph pays."""
+a graph, or reads a trace, and says whether a graph pays. `run_tune` tries the ways, and gives the code of the fastest."""
 _T = TypeVar("_T")
 _TRACES = (".json", ".gz", ".sqlite")  # ends of the names of traces
 TITLE, MAP_TITLE = "Capture on the GPU and compare with eager", "Map the parts of a call that a graph can hold"
-DECIDE_TITLE = "Decide whether a graph pays"
+DECIDE_TITLE, TUNE_TITLE = "Decide whether a graph pays", "Try the ways of capturing a call"
 # It runs the user's own code, which may write or delete what its owner may.
 ANNOTATIONS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
 
@@ -134,6 +137,17 @@ class Mapped(BaseModel):
     verdict: str
     summary: str
     map: Shares | None
+    machine: dict[str, str]
+    notes: list[str]
+    next: str
+
+
+class Tuned(BaseModel):
+    """`verdict` of the call, as of `run_check`; `tuning` has each way, its times, and the code; null where none was tried."""
+
+    verdict: str
+    summary: str
+    tuning: dict[str, Any] | None
     machine: dict[str, str]
     notes: list[str]
     next: str
@@ -250,6 +264,31 @@ class Captures:
         text = map_output.text(result, reader)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
+    async def run_tune(  # noqa: PLR0913, PLR0917 - arguments of a tool
+        self,
+        context: Context,
+        path: _Path,
+        function: _Function = None,
+        inputs: _Inputs = None,
+        shapes: _Shapes = None,
+        warmup: _WarmUp = None,
+        deadline: _Deadline = 120,
+    ) -> Annotated[CallToolResult, Tuned]:
+        """Try the ways of a call on the GPU, with graphs and compiled: compare with eager, time, give the code of the fastest.
+
+        Takes minutes; `deadline` is that of each process. Writes no file. Code runs and results quote it as in `run_check`.
+        """
+        asked = _Asked(path, function, inputs, shapes, None, None, None, warmup, deadline, "ways")
+        progress, reader = Progress(context), findings.Reader(self._steps, lines_of)
+        try:
+            request, tuning = await self.in_turn(context, lambda stop: self._tuned(asked, progress, stop))
+            code = tune_code.of_choice(request, tuning)
+        except SkillError as error:
+            raise ToolError(in_arguments(str(error))) from None
+        data = Tuned(**tune_output.data(tuning, reader, code))
+        text = tune_output.text(tuning, reader, code)
+        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+
     async def run_decide(  # noqa: PLR0913, PLR0917 - arguments of a tool
         self,
         context: Context,
@@ -312,11 +351,7 @@ class Captures:
             result = await self.in_turn(context, lambda stop: self._examined(asked, progress, stop))
         except SkillError as error:
             raise ToolError(in_arguments(str(error))) from None
-        notes = [in_arguments(note) for note in result.notes]
-        if result.map is not None:
-            regions = [region._replace(said=in_arguments(region.said)) for region in result.map.regions]
-            result = result._replace(map=dataclasses.replace(result.map, regions=regions))
-        return result._replace(said=in_arguments(result.said), notes=notes), findings.Reader(self._steps, lines_of)
+        return _in_words_of_tools(result), findings.Reader(self._steps, lines_of)
 
     async def in_turn(self, context: Context, work: Callable[[threading.Event], _T]) -> _T:
         """Return what `work` returns, which has the GPU to itself; when this is cancelled, the event that it was given is set.
@@ -338,6 +373,13 @@ class Captures:
         if result is None:
             raise SkillError("the capture was cancelled")
         return result
+
+    def _tuned(self, asked: _Asked, say: Progress, stop: threading.Event) -> tuple[Request, trials.Tuning]:
+        request = self._request(asked)
+        tuning = trials.tuned(request, self._guests, session.Listener(say.until(stop), stop.is_set))
+        if tuning is None:
+            raise SkillError("the trials were cancelled")
+        return request, dataclasses.replace(tuning, checked=_in_words_of_tools(tuning.checked))
 
     def _request(self, asked: _Asked) -> Request:
         """Return what to capture.
@@ -407,6 +449,14 @@ class Captures:
         """Return the allowed folder that a file lies in, or that it is, links followed."""
         real = os.path.join(os.path.realpath(file), "")  # noqa: PTH118 - strings; both end in a slash
         return next((folder for folder in self.allowed if real.startswith(os.path.join(folder, ""))), None)  # noqa: PTH118
+
+
+def _in_words_of_tools(result: CaptureResult) -> CaptureResult:
+    """Return the result with the arguments of tools in place of the command's options."""
+    if result.map is not None:
+        regions = [region._replace(said=in_arguments(region.said)) for region in result.map.regions]
+        result = result._replace(map=dataclasses.replace(result.map, regions=regions))
+    return result._replace(said=in_arguments(result.said), notes=[in_arguments(note) for note in result.notes])
 
 
 def _there(target: str) -> bool:

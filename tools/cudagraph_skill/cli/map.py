@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 def add_html(new: Parser) -> None:
     """Add the option for a report."""
     new.add_argument("--html", metavar="FILE", help="write a report, too: one HTML file that loads and runs nothing")
-    new.add_argument("--force", action="store_true", help="replace a report that is there")
+    new.add_argument("--force", action="store_true", help="replace a file that is there")
 
 
 def refuse_html(args: argparse.Namespace, command: str) -> None:

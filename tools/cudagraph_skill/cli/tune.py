@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import add_command, count
 from cudagraph_skill.cli.check import add_code, named_verdict
-from cudagraph_skill.cli.map import requested
+from cudagraph_skill.cli.map import add_html, refuse_html, requested, write_html
 from cudagraph_skill.cli.terminal import Progress, colour, echo, say
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import as_json
@@ -40,8 +40,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     new.add_argument("targets", nargs="*", metavar="FILE[:FUNCTION]", help="the callable; FILE alone needs make() in it")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
+    add_html(new)
     new.add_argument("--write", metavar="FILE", help="write the module of code to a new file instead of printing it")
-    new.add_argument("--force", action="store_true", help="let --write replace a file that is there")
     new.add_argument("--patch", action="store_true", help="print the code as a change of your file")
     new.add_argument("--apply", action="store_true", help="make that change")
     add_code(new)
@@ -66,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
     code, changes = _code(args, request, tuning)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     print(as_json(output.data(tuning, reader, code)) if args.json else output.text(tuning, reader, code))
+    if args.html:
+        from cudagraph_skill.report import of_tune
+
+        write_html(args, "tune", of_tune.page(tuning, reader.steps, code))
     _write(args, code, changes)  # after the answer, which a full disk must not lose
     return output.exit_code(tuning)
 
@@ -88,6 +92,7 @@ def _request(args: argparse.Namespace) -> Request:
         raise SkillError("skill tune: it tries one callable at a time: leave the others out")
     if args.write and (args.patch or args.apply):
         raise SkillError("skill tune: --write has the code as a module, --patch and --apply as a change: give one of them")
+    refuse_html(args, "tune")
     if args.write:
         file.refuse("skill tune: --write", args.write, ".py", args.force)
     return requests[0]
@@ -96,20 +101,18 @@ def _request(args: argparse.Namespace) -> Request:
 def _code(args: argparse.Namespace, request: Request, tuning: Tuning) -> tuple[str, list[Change]]:
     """Return the code of the choice, a module or a diff, and the changes of the diff; "" if there is none."""
     from cudagraph_skill.tune import code
-    from cudagraph_skill.tune.choice import choice
-    from cudagraph_skill.tune.trials import EAGER
+    from cudagraph_skill.tune.choice import taken
 
-    found = choice(tuning.trials) if tuning.trials else None
-    if found is None or found.trial.name == EAGER:
-        return "", []
-    place = code.target(request)
     if not (args.patch or args.apply):
-        return code.module(found.trial, place), []
+        return code.of_choice(request, tuning), []
+    trial = taken(tuning.trials)
+    if trial is None:
+        return "", []
     try:
-        changes = code.changes(found.trial, place)
+        changes = code.changes(trial, code.target(request))
     except SkillError as error:
         say(f"skill tune: {error}")
-        return code.module(found.trial, place), []
+        return code.of_choice(request, tuning), []
     return "".join(change.diff() for change in changes), changes
 
 

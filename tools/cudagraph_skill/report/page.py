@@ -93,5 +93,6 @@ class Page:
     lanes: Sequence[Lane] = ()
     length: float = 0.0
     tables: Sequence[Table] = ()
+    code: str = ""
     notes: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = field(default_factory=tuple)

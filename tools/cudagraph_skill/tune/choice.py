@@ -40,3 +40,9 @@ def choice(trials: Sequence[Trial]) -> Choice | None:
     equal = [trial for trial in right if trial is fastest or trial.spread[0] <= fastest.spread[1]]
     taken = min(equal, key=lambda trial: _SIMPLEST.index(trial.name))
     return Choice(taken, [trial.name for trial in equal if trial is not taken], eager.seconds / taken.seconds)
+
+
+def taken(trials: Sequence[Trial]) -> Trial | None:
+    """Return the way to take in place of eager calls; None if there is none."""
+    found = choice(trials)
+    return None if found is None or found.trial.name == EAGER else found.trial

@@ -17,13 +17,14 @@ from cudagraph_skill.capture.guest import wrappers
 from cudagraph_skill.capture.request import locate, parameters
 from cudagraph_skill.check.input.source import read_source
 from cudagraph_skill.errors import SkillError
+from cudagraph_skill.tune.choice import taken
 from cudagraph_skill.tune.trials import COMPILE, MANUAL, MANUAL_COMPILED, MODULES, PARTIAL, REDUCE_OVERHEAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cudagraph_skill.capture.request import Request
-    from cudagraph_skill.tune.trials import Trial
+    from cudagraph_skill.tune.trials import Trial, Tuning
 
 _FOLDER = Path(str(wrappers.__file__)).parent
 
@@ -84,6 +85,16 @@ def _dotted(file: Path) -> str:
 
 
 # A module that imports it ---------------------------------------------------------------------------------------------
+
+
+def of_choice(request: Request, tuning: Tuning) -> str:
+    """Return the module of the way to take; "" where that is eager.
+
+    Raises:
+        SkillError: the callable's file is not there.
+    """
+    trial = taken(tuning.trials)
+    return module(trial, target(request)) if trial is not None else ""
 
 
 def module(trial: Trial, place: Target) -> str:

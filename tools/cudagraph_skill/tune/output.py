@@ -127,7 +127,7 @@ def next_step(tuning: Tuning, steps: Steps) -> str:
 
 def data(tuning: Tuning, reader: Reader, code: str) -> dict[str, Any]:
     """Return the result as JSON data, beside what the check of the call gives; seconds and bytes."""
-    found = choice(tuning.trials) if tuning.trials else None
+    found = choice(tuning.trials)
     tuned = {
         "way": found.trial.name if found else "",
         "said": said(tuning),
