@@ -17,7 +17,7 @@ from cudagraph_skill.check.input.settings import Options, settings
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import Steps
-from cudagraph_skill.tune import code, output, trials
+from cudagraph_skill.tune import code, output, trials, ways
 from cudagraph_skill.tune.choice import choice
 from cudagraph_skill.tune.trials import Agreement, Times, Trial, Tuning
 
@@ -55,10 +55,10 @@ class Trainer:
 def timed(name: str, *medians: float, agreement: Agreement | None = EQUAL, **more: Any) -> Trial:
     """Return a way whose rounds took these microseconds a call."""
     rounds = [Times(median * 1e-6, median * 0.99e-6, median * 1.01e-6, 0.5, 1 << 20) for median in medians]
-    return Trial(name, None if name == trials.EAGER else agreement, rounds, **more)
+    return Trial(name, None if name == ways.EAGER else agreement, rounds, **more)
 
 
-EAGER = timed(trials.EAGER, 100.0, 102.0, 104.0)
+EAGER = timed(ways.EAGER, 100.0, 102.0, 104.0)
 
 
 def chosen(*tried: Trial) -> tuple[str, tuple[str, ...]]:
@@ -69,13 +69,13 @@ def chosen(*tried: Trial) -> tuple[str, tuple[str, ...]]:
 
 
 def test_the_fastest_right_way_is_chosen() -> None:
-    fast, slow = timed(trials.MANUAL_COMPILED, 20.0, 21.0, 22.0), timed(trials.MANUAL, 40.0, 41.0, 42.0)
-    assert chosen(slow, fast) == (trials.MANUAL_COMPILED, ())
-    assert chosen(slow, replace(fast, agreement=WRONG)) == (trials.MANUAL, ())
-    assert chosen(slow, replace(fast, agreement=Agreement("unknown", 0.0, "", 0))) == (trials.MANUAL, ())
-    assert chosen(slow, replace(fast, agreement=Agreement("rounding", 1e-7, "result", 3)))[0] == trials.MANUAL_COMPILED
-    assert chosen(Trial(trials.MANUAL, why="CG201 reads a tensor"))[0] == trials.EAGER
-    assert chosen(replace(fast, why="raised in its last round"))[0] == trials.EAGER
+    fast, slow = timed(ways.MANUAL_COMPILED, 20.0, 21.0, 22.0), timed(ways.MANUAL, 40.0, 41.0, 42.0)
+    assert chosen(slow, fast) == (ways.MANUAL_COMPILED, ())
+    assert chosen(slow, replace(fast, agreement=WRONG)) == (ways.MANUAL, ())
+    assert chosen(slow, replace(fast, agreement=Agreement("unknown", 0.0, "", 0))) == (ways.MANUAL, ())
+    assert chosen(slow, replace(fast, agreement=Agreement("rounding", 1e-7, "result", 3)))[0] == ways.MANUAL_COMPILED
+    assert chosen(Trial(ways.MANUAL, why="CG201 reads a tensor"))[0] == ways.EAGER
+    assert chosen(replace(fast, why="raised in its last round"))[0] == ways.EAGER
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_the_fastest_right_way_is_chosen() -> None:
 def test_a_graph_of_compiled_calls_is_as_far_from_eager_as_these_or_further(
     compiled: Agreement | None, graph: Agreement, kind: str, of: str
 ) -> None:
-    given = {name: trials.Trial(name, agreement=graph) for name in (trials.REDUCE_OVERHEAD, trials.MANUAL_COMPILED)}
-    found = trials.against_eager({trials.COMPILE: trials.Trial(trials.COMPILE, agreement=compiled), **given})
+    given = {name: trials.Trial(name, agreement=graph) for name in (ways.REDUCE_OVERHEAD, ways.MANUAL_COMPILED)}
+    found = trials.against_eager({ways.COMPILE: trials.Trial(ways.COMPILE, agreement=compiled), **given})
     for name in given:
         agreement = found[name].agreement
         assert agreement is not None
@@ -101,19 +101,19 @@ def test_a_graph_of_compiled_calls_is_as_far_from_eager_as_these_or_further(
 
 
 def test_a_graph_that_failed_stays_without_a_comparison() -> None:
-    failed = {name: trials.Trial(name, why="raised") for name in (trials.REDUCE_OVERHEAD, trials.MANUAL_COMPILED)}
-    found = trials.against_eager({trials.COMPILE: trials.Trial(trials.COMPILE, agreement=EQUAL), **failed})
+    failed = {name: trials.Trial(name, why="raised") for name in (ways.REDUCE_OVERHEAD, ways.MANUAL_COMPILED)}
+    found = trials.against_eager({ways.COMPILE: trials.Trial(ways.COMPILE, agreement=EQUAL), **failed})
     assert [found[name] for name in failed] == list(failed.values())
 
 
 def test_within_the_noise_the_simplest_is_chosen() -> None:
-    fastest, near = timed(trials.MANUAL_COMPILED, 40.0, 42.0, 44.0), timed(trials.MANUAL, 43.0, 45.0, 46.0)
-    assert chosen(fastest, near) == (trials.MANUAL, (trials.MANUAL_COMPILED,))
-    assert chosen(timed(trials.MANUAL, 101.0, 103.0, 105.0)) == (trials.EAGER, (trials.MANUAL,))
+    fastest, near = timed(ways.MANUAL_COMPILED, 40.0, 42.0, 44.0), timed(ways.MANUAL, 43.0, 45.0, 46.0)
+    assert chosen(fastest, near) == (ways.MANUAL, (ways.MANUAL_COMPILED,))
+    assert chosen(timed(ways.MANUAL, 101.0, 103.0, 105.0)) == (ways.EAGER, (ways.MANUAL,))
 
 
 def test_without_times_of_eager_nothing_is_chosen() -> None:
-    assert choice([replace(EAGER, rounds=()), timed(trials.MANUAL, 10.0)]) is None
+    assert choice([replace(EAGER, rounds=()), timed(ways.MANUAL, 10.0)]) is None
 
 
 def tuning(*tried: Trial, verdict: str = "safe") -> Tuning:
@@ -126,9 +126,9 @@ def tuning(*tried: Trial, verdict: str = "safe") -> Tuning:
 def test_the_table_has_each_way_and_why_another_was_not_timed() -> None:
     said = output.text(
         tuning(
-            timed(trials.MANUAL, 40.0, modules=()),
-            timed(trials.COMPILE, 90.0, agreement=WRONG),
-            Trial(trials.PARTIAL, why="the whole call captures"),
+            timed(ways.MANUAL, 40.0, modules=()),
+            timed(ways.COMPILE, 90.0, agreement=WRONG),
+            Trial(ways.PARTIAL, why="the whole call captures"),
         ),
         READER,
         "import train\n",
@@ -142,20 +142,20 @@ def test_the_table_has_each_way_and_why_another_was_not_timed() -> None:
 
 
 def test_data_has_all_rounds_and_the_choice() -> None:
-    data = output.data(tuning(timed(trials.MANUAL, 40.0, 41.0)), READER, "code")
+    data = output.data(tuning(timed(ways.MANUAL, 40.0, 41.0)), READER, "code")
     assert (data["tuning"]["way"], data["tuning"]["code"], data["verdict"]) == ("manual", "code", "safe")
     assert [len(way["rounds"]) for way in data["tuning"]["ways"]] == [3, 2]
 
 
 def test_exit_codes_tell_whether_a_way_is_faster() -> None:
-    assert output.exit_code(tuning(timed(trials.MANUAL, 40.0))) == 0
-    assert output.exit_code(tuning(timed(trials.MANUAL, 140.0))) == 1
-    assert output.said(tuning(timed(trials.MANUAL, 140.0))).startswith("stay eager: no right way is faster; ")
+    assert output.exit_code(tuning(timed(ways.MANUAL, 40.0))) == 0
+    assert output.exit_code(tuning(timed(ways.MANUAL, 140.0))) == 1
+    assert output.said(tuning(timed(ways.MANUAL, 140.0))).startswith("stay eager: no right way is faster; ")
     assert output.exit_code(replace(tuning(verdict="not_repeatable"), trials=())) == 4
 
 
 def test_a_way_that_contends_is_timed_again() -> None:
-    found = {each.name: each for each in (EAGER, timed(trials.MANUAL, 40.0), timed(trials.COMPILE, 90.0))}
+    found = {each.name: each for each in (EAGER, timed(ways.MANUAL, 40.0), timed(ways.COMPILE, 90.0))}
     assert [trials._contends(found, name) for name in found] == [True, True, False]
     assert trials._contends({**found, "new": Trial("new", EQUAL)}, "new")
     assert not trials._contends({**found, "new": Trial("new", why="raised")}, "new")
@@ -200,7 +200,7 @@ def written(target: str, name: str, *modules: str, **more: Any) -> str:
     return code.module(Trial(name, modules=modules), code.target(Request(target, sys.executable, ".", **more)))
 
 
-@pytest.mark.parametrize("name", trials.WAYS[1:])
+@pytest.mark.parametrize("name", [name for name in ways.WAYS if name != ways.EAGER])
 @pytest.mark.parametrize("target", ["train.py:step", "train.py:Trainer.step", "train.py"])
 def test_the_module_is_python_that_the_check_finds_nothing_in(name: str, target: str, program: Path) -> None:
     source = written(target, name, "model")
@@ -212,14 +212,14 @@ def test_the_module_is_python_that_the_check_finds_nothing_in(name: str, target:
 
 
 def test_the_module_has_the_function_under_its_own_name(program: Path) -> None:
-    assert written("train.py:step", trials.MANUAL).endswith("\n\n\nstep = Graphed(eager)\n")
-    assert written("train.py:step", trials.MANUAL, warmup=11).endswith("step = Graphed(eager, warm_ups=11)\n")
-    assert written("train.py:Trainer.step", trials.MANUAL).endswith("Trainer.step = Graphed(Trainer.step)\n")
-    assert written("train.py:step", trials.MODULES, "model").endswith("graph_module(program.model)\nstep = program.step\n")
-    assert "def graph_modules(net: Any) -> None:" in written("train.py:Trainer.step", trials.MODULES, "net.a", "net.b")
-    assert "    made = make_eager(device)\n" in written("train.py", trials.COMPILE)
+    assert written("train.py:step", ways.MANUAL).endswith("\n\n\nstep = Graphed(eager)\n")
+    assert written("train.py:step", ways.MANUAL, warmup=11).endswith("step = Graphed(eager, warm_ups=11)\n")
+    assert written("train.py:Trainer.step", ways.MANUAL).endswith("Trainer.step = Graphed(Trainer.step)\n")
+    assert written("train.py:step", ways.MODULES, "model").endswith("graph_module(program.model)\nstep = program.step\n")
+    assert "def graph_modules(net: Any) -> None:" in written("train.py:Trainer.step", ways.MODULES, "net.a", "net.b")
+    assert "    made = make_eager(device)\n" in written("train.py", ways.COMPILE)
     program.with_name("1st.py").write_text(SOURCE)
-    assert 'eager = __import__("importlib").import_module("1st").step' in written("1st.py:step", trials.MANUAL)
+    assert 'eager = __import__("importlib").import_module("1st").step' in written("1st.py:step", ways.MANUAL)
 
 
 def test_a_file_of_a_package_is_imported_by_its_dotted_name(program: Path) -> None:
@@ -227,10 +227,10 @@ def test_a_file_of_a_package_is_imported_by_its_dotted_name(program: Path) -> No
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "steps.py").write_text(SOURCE)
-    assert "from pkg.steps import step as eager" in written("pkg/steps.py:step", trials.MANUAL)
+    assert "from pkg.steps import step as eager" in written("pkg/steps.py:step", ways.MANUAL)
 
 
-@pytest.mark.parametrize("name", [trials.COMPILE, trials.REDUCE_OVERHEAD, trials.MANUAL, trials.MANUAL_COMPILED])
+@pytest.mark.parametrize("name", [ways.COMPILE, ways.REDUCE_OVERHEAD, ways.MANUAL, ways.MANUAL_COMPILED])
 @pytest.mark.parametrize("target", ["step", "Trainer.step"])
 def test_the_patch_decorates_the_function_and_applies(name: str, target: str, program: Path) -> None:
     changes = code.changes(Trial(name), code.target(Request(f"train.py:{target}", sys.executable, ".")))
@@ -247,7 +247,7 @@ def test_the_patch_decorates_the_function_and_applies(name: str, target: str, pr
         and node.col_offset == 4 * target.count(".")
     ]
     decorators = [ast.unparse(each) for each in function.decorator_list]
-    assert decorators == [*code._WRAPPERS[name].decorators, *(["torch.no_grad()"] if "." in target else [])]
+    assert decorators == [*ways.WAYS[name].decorators, *(["torch.no_grad()"] if "." in target else [])]
     assert program.read_text() == changes[0].after
     assert all(change.path.read_text() == change.after for change in changes)
 
@@ -255,9 +255,9 @@ def test_the_patch_decorates_the_function_and_applies(name: str, target: str, pr
 @pytest.mark.parametrize(
     ("target", "name", "said"),
     [
-        ("train.py", trials.MANUAL, "is named as FILE:FUNCTION"),
-        ("train.py:model", trials.MANUAL, "has no `def model`"),
-        ("train.py:step", trials.MODULES, "is around modules"),
+        ("train.py", ways.MANUAL, "is named as FILE:FUNCTION"),
+        ("train.py:model", ways.MANUAL, "has no `def model`"),
+        ("train.py:step", ways.MODULES, "is around modules"),
     ],
 )
 def test_what_no_decorator_can_do_is_refused_in_one_sentence(target: str, name: str, said: str, program: Path) -> None:
@@ -270,19 +270,19 @@ def test_a_patch_keeps_line_ends_and_the_byte_order_mark(program: Path) -> None:
     program.write_bytes(
         b"\xef\xbb\xbf" + SOURCE.replace("\n", "\r\n").replace("model = ", "page = '\x0c'\r\nmodel = ").encode()
     )
-    [change, _] = code.changes(Trial(trials.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
+    [change, _] = code.changes(Trial(ways.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
     lines = change.after.split("\r\n")
     assert lines[lines.index("def step(x):") - 1] == "@Graphed"
     assert (change.after[0], change.after.count("\n")) == ("\N{ZERO WIDTH NO-BREAK SPACE}", len(lines) - 1)
     program.write_bytes(b"# \xe9\n# coding: latin-1\n" + SOURCE.encode())
     with pytest.raises(SkillError, match="not UTF-8"):
-        code.changes(Trial(trials.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
+        code.changes(Trial(ways.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
 
 
 def test_another_module_of_the_wrappers_name_stays(program: Path) -> None:
     program.with_name("graphed.py").write_text("mine = 1\n")
     with pytest.raises(SkillError, match="is another module"):
-        code.changes(Trial(trials.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
+        code.changes(Trial(ways.MANUAL), code.target(Request("train.py:step", sys.executable, ".")))
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_misuse_is_said_before_anything_runs(
 
 
 def test_a_report_has_the_choice_and_its_code(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuning(timed(trials.MANUAL, 40.0))
+    found = tuning(timed(ways.MANUAL, 40.0))
     monkeypatch.setattr(trials, "tuned", lambda *_: found)
     report = program.with_name("ways.html")
     assert cli.main(["tune", "train.py:step", "--html", str(report)]) == 0
@@ -318,7 +318,7 @@ def test_a_report_has_the_choice_and_its_code(program: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("option", ["--write", "--apply"])
 def test_nothing_is_written_but_what_was_asked(option: str, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuning(timed(trials.MANUAL, 40.0))
+    found = tuning(timed(ways.MANUAL, 40.0))
     monkeypatch.setattr(trials, "tuned", lambda *_: found)
     assert cli.main(["tune", "train.py:step"]) == cli.main(["tune", "train.py:step", "--patch", "--json"]) == 0
     assert (program.read_text(), [path.name for path in program.parent.iterdir()]) == (SOURCE, ["train.py"])

@@ -8,7 +8,7 @@ from cudagraph_skill.report.page import Bar, Cell, Page, Table
 from cudagraph_skill.text import duration
 from cudagraph_skill.tune import output
 from cudagraph_skill.tune.choice import choice
-from cudagraph_skill.tune.trials import EAGER
+from cudagraph_skill.tune.ways import EAGER
 
 if TYPE_CHECKING:
     from cudagraph_skill.text import Steps

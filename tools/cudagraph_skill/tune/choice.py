@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill.tune.trials import (
-    COMPILE,
-    EAGER,
-    MANUAL,
-    MANUAL_COMPILED,
-    MODULES,
-    PARTIAL,
-    REDUCE_OVERHEAD,
-)
+from cudagraph_skill.tune.ways import EAGER, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cudagraph_skill.tune.trials import Trial
 
-_SIMPLEST = (EAGER, COMPILE, REDUCE_OVERHEAD, MANUAL, MODULES, PARTIAL, MANUAL_COMPILED)
+_SIMPLEST = tuple(WAYS)
 
 
 class Choice(NamedTuple):

@@ -18,34 +18,16 @@ from cudagraph_skill.capture.request import locate, parameters
 from cudagraph_skill.check.input.source import read_source
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.tune.choice import taken
-from cudagraph_skill.tune.trials import COMPILE, MANUAL, MANUAL_COMPILED, MODULES, PARTIAL, REDUCE_OVERHEAD
+from cudagraph_skill.tune.ways import OF_MODULES, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cudagraph_skill.capture.request import Request
     from cudagraph_skill.tune.trials import Trial, Tuning
+    from cudagraph_skill.tune.ways import Way
 
 _FOLDER = Path(str(wrappers.__file__)).parent
-
-
-class _Wrapper(NamedTuple):
-    """A module of guest/wrappers and a name in it ("": torch has it); what goes around a function, and decorates it."""
-
-    module: str
-    name: str
-    around: str
-    decorators: tuple[str, ...]
-
-
-_WRAPPERS = {
-    COMPILE: _Wrapper("", "", "torch.compile({})", ("torch.compile",)),
-    REDUCE_OVERHEAD: _Wrapper("reduce_overhead", "reduce_overhead", "reduce_overhead({})", ("reduce_overhead",)),
-    MANUAL: _Wrapper("graphed", "Graphed", "Graphed({}{warm_ups})", ("Graphed",)),
-    MANUAL_COMPILED: _Wrapper("graphed", "Graphed", "Graphed(torch.compile({}){warm_ups})", ("Graphed", "torch.compile")),
-    MODULES: _Wrapper("graphed_module", "graph_module", "", ()),
-    PARTIAL: _Wrapper("graphed_module", "graph_module", "", ()),
-}
 
 
 class Target(NamedTuple):
@@ -99,9 +81,9 @@ def of_choice(request: Request, tuning: Tuning) -> str:
 
 def module(trial: Trial, place: Target) -> str:
     """Return the source of a module that imports the user's callable, and has it under the same name in this way."""
-    wrapper = _WRAPPERS[trial.name]
-    source = (_FOLDER / f"{wrapper.module}.py").read_text(encoding="utf-8") if wrapper.module else _PLAIN
-    imported, use = _use(trial, place, wrapper)
+    way = WAYS[trial.name]
+    source = (_FOLDER / f"{way.module}.py").read_text(encoding="utf-8") if way.module else _PLAIN
+    imported, use = _use(trial, place, way)
     title = f'"""`{place.name or place.maker}` of {place.module}, called by way of {trial.name}."""'
     body = re.sub(r'\A""".*?"""', title, source, count=1, flags=re.DOTALL)
     typing_only = "\nif TYPE_CHECKING:"
@@ -117,22 +99,22 @@ import torch
 '''
 
 
-def _use(trial: Trial, place: Target, wrapper: _Wrapper) -> tuple[str, str]:
+def _use(trial: Trial, place: Target, way: Way) -> tuple[str, str]:
     """Return the import of the user's callable, and the statements that call it in this way."""
-    if trial.name in (MODULES, PARTIAL):
+    if way.guest == OF_MODULES:
         return _use_of_modules(trial.modules, place)
     first, _, rest = place.name.partition(".")
     if place.maker:
         device = "device" if place.file and parameters(place.file, place.maker) else ""
-        made = wrapper.around.format('made["fn"]', warm_ups=', made.get("warmup", 3)')
+        made = way.around('made["fn"]', ', made.get("warmup", 3)')
         return _import(place, place.maker, "make_eager"), (
             f"def {place.maker}({device and f'{device}: str'}) -> dict[str, object]:\n"
             '    """Return what the eager one gives, called in this way."""\n'
             f'    made = make_eager({device})\n    return {{**made, "fn": {made}}}'
         )
     if rest:
-        return _import(place, first, first), f"{place.name} = {wrapper.around.format(place.name, warm_ups=place.argument)}"
-    return _import(place, first, "eager"), f"{first} = {wrapper.around.format('eager', warm_ups=place.argument)}"
+        return _import(place, first, first), f"{place.name} = {way.around(place.name, place.argument)}"
+    return _import(place, first, "eager"), f"{first} = {way.around('eager', place.argument)}"
 
 
 def _import(place: Target, name: str, alias: str) -> str:
@@ -187,8 +169,8 @@ def changes(trial: Trial, place: Target) -> list[Change]:
     Raises:
         SkillError: it is no function that is defined in a file, or the wrapper's file is there and another one.
     """
-    wrapper = _WRAPPERS[trial.name]
-    if not wrapper.decorators:
+    way = WAYS[trial.name]
+    if not way.decorators:
         raise SkillError(f"a patch decorates a function, and {trial.name} is around modules: take the module of code instead")
     if not place.file or not place.name:
         raise SkillError("a patch decorates a function that is named as FILE:FUNCTION: take the module of code instead")
@@ -198,8 +180,8 @@ def changes(trial: Trial, place: Target) -> list[Change]:
         raise SkillError(f"{place.file} has no `def {place.name}`, which could be decorated: take the module of code instead")
     before = _as_it_is(Path(place.file))
     assert source.tree is not None
-    after = _decorated(before, source.tree, function, _decorators(place, wrapper), _imported_from(place, wrapper))
-    beside = _wrapper_file(Path(place.file).parent, wrapper) if wrapper.module else []
+    after = _decorated(before, source.tree, function, _decorators(place, way), _imported_from(place, way))
+    beside = _wrapper_file(Path(place.file).parent, way) if way.module else []
     return [Change(Path(place.file), before, after), *beside]
 
 
@@ -216,8 +198,8 @@ def _as_it_is(path: Path) -> str:
         raise SkillError(f"{path} is not UTF-8, and would be written as that: take the module of code instead") from None
 
 
-def _wrapper_file(folder: Path, wrapper: _Wrapper) -> list[Change]:
-    path, source = folder / f"{wrapper.module}.py", (_FOLDER / f"{wrapper.module}.py").read_text(encoding="utf-8")
+def _wrapper_file(folder: Path, way: Way) -> list[Change]:
+    path, source = folder / f"{way.module}.py", (_FOLDER / f"{way.module}.py").read_text(encoding="utf-8")
     if not path.exists():
         return [Change(path, None, source)]
     if path.read_text(encoding="utf-8") == source:
@@ -225,18 +207,18 @@ def _wrapper_file(folder: Path, wrapper: _Wrapper) -> list[Change]:
     raise SkillError(f"{path} is there already, and is another module: rename it, or take the module of code instead")
 
 
-def _decorators(place: Target, wrapper: _Wrapper) -> list[str]:
-    if place.warm_ups is None or wrapper.name != "Graphed":
-        return list(wrapper.decorators)
-    return [f"partial({wrapper.name}{place.argument})", *wrapper.decorators[1:]]
+def _decorators(place: Target, way: Way) -> list[str]:
+    if place.warm_ups is None or not way.by_hand:
+        return list(way.decorators)
+    return [f"partial({way.wrapper}{place.argument})", *way.decorators[1:]]
 
 
-def _imported_from(place: Target, wrapper: _Wrapper) -> list[str]:
-    decorators = _decorators(place, wrapper)
+def _imported_from(place: Target, way: Way) -> list[str]:
+    decorators = _decorators(place, way)
     lines = ["from functools import partial"] if decorators[0].startswith("partial") else []
     lines += ["import torch"] if any(each.startswith("torch.") for each in decorators) else []
     dot = "." if "." in place.module or Path(place.file).name == "__init__.py" else ""
-    return [*lines, *([f"from {dot}{wrapper.module} import {wrapper.name}"] if wrapper.module else [])]
+    return [*lines, *([f"from {dot}{way.module} import {way.wrapper}"] if way.module else [])]
 
 
 def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.capture import output as capture_output
 from cudagraph_skill.text import duration, printable
 from cudagraph_skill.tune.choice import choice
-from cudagraph_skill.tune.trials import EAGER
+from cudagraph_skill.tune.ways import EAGER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,9 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cudagraph_skill.capture import request as requests
 from cudagraph_skill.capture import session
-from cudagraph_skill.capture.request import Way
+from cudagraph_skill.tune.ways import COMPILE, EAGER, GRAPHS_OF_COMPILED, MODULES, PARTIAL, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.capture.session import Guests, Listener
 
-EAGER, COMPILE, REDUCE_OVERHEAD = "eager", "compile", "reduce-overhead"
-MODULES, PARTIAL, MANUAL, MANUAL_COMPILED = "make_graphed_callables", "partial", "manual", "manual over compile"
-WAYS = (EAGER, COMPILE, REDUCE_OVERHEAD, MODULES, PARTIAL, MANUAL, MANUAL_COMPILED)
-_COMPILED = (COMPILE, REDUCE_OVERHEAD, MANUAL_COMPILED)
 _KINDS = ("equal", "rounding", "unknown", "wrong")  # each further from eager than the one before
-_OF_MODULES = "modules"  # the name of both in the guest
 _CAPTURED = ("safe", "capture_error", "silent_wrong")
 _ONCE = 0.01  # calls of a module more or less
 _ROUNDS, _CONTENDS = 3, 1.3  # times as slow as the fastest right way, up to which one is timed again
@@ -134,8 +130,8 @@ def _wanted(checked: CaptureResult) -> Iterator[Trial]:
     whole = Trial("") if is_safe else _fails(checked)
     parts = _safe_parts(checked)
     partial = "the whole call captures" if is_safe else "" if parts else "no module of it captures"
-    for name in WAYS:
-        if name in (MANUAL, MANUAL_COMPILED):
+    for name, way in WAYS.items():
+        if way.by_hand:
             yield replace(whole, name=name)
         else:
             yield Trial(name, modules=parts, why=partial) if name == PARTIAL else Trial(name)
@@ -158,7 +154,7 @@ def _safe_parts(checked: CaptureResult) -> tuple[str, ...]:
 def against_eager(found: dict[str, Trial]) -> dict[str, Trial]:
     """Compare the graphs of compiled calls with eager: they are as far from it as the compiled calls, or further."""
     without = found[COMPILE].agreement or Agreement("unknown", 0.0, "", 0)
-    graphs = {name: found[name] for name in (REDUCE_OVERHEAD, MANUAL_COMPILED)}
+    graphs = {name: found[name] for name in GRAPHS_OF_COMPILED}
     return {**found, **{name: replace(graph, agreement=_further(graph.agreement, without)) for name, graph in graphs.items()}}
 
 
@@ -208,8 +204,9 @@ class _Trials:
 
     def _answer(self, trial: Trial, compare: bool, doing: str) -> tuple[dict[str, Any], str]:
         """Return what the guest found, or why it found nothing."""
-        name = _OF_MODULES if trial.name in (MODULES, PARTIAL) else trial.name
-        request = self._request._replace(way=Way(name, compare, trial.name in _COMPILED, tuple(trial.modules)))
+        way = WAYS[trial.name]
+        wanted = requests.Way(way.guest, compare, way.is_compiled, tuple(trial.modules))
+        request = self._request._replace(way=wanted)
         self._listener.say(doing)
         quiet = self._listener._replace(say=lambda _: None)
         ended = session.answered(request, self._guests, quiet)

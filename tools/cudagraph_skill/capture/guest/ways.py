@@ -101,10 +101,6 @@ _WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
 }
 
 
-# The same kernels without a graph: a way is compared with its calls, and these with eager ones.
-_WITHOUT_GRAPH = {"reduce-overhead": "compile", "manual over compile": "compile"}
-
-
 @contextlib.contextmanager
 def _in_way(wanted: dict[str, Any], name: str, *subjects: Subject, modules: Sequence[str] = ()) -> Iterator[None]:
     """Let subjects be called in the way of this name, then as before: a subject that cannot be built anew is used again.
@@ -153,11 +149,12 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
     start = time.monotonic()
     first, second = checks.pair(source)
     warm_ups = checks.warm_ups_of(first)
+    over_compile = wanted["compiles"] and wanted["name"] != "compile"
     try:
-        with _in_way(wanted, _WITHOUT_GRAPH.get(wanted["name"], "eager"), first, second):
+        with _in_way(wanted, "compile" if over_compile else "eager", first, second):  # the same kernels without a graph
             eager = checks.eager_calls(source, first, second, warm_ups, report)
     except checks.EagerError as error:
-        if wanted["name"] in _WITHOUT_GRAPH:
+        if over_compile:
             raise _Failed(error.error) from error
         raise
     del first, second
