@@ -22,7 +22,7 @@ from cudagraph_skill.text import Steps
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cudagraph_skill.capture.result import CaptureResult
@@ -265,6 +265,45 @@ def test_the_text_has_the_three_numbers_and_what_lies_between_them() -> None:
         "note: most of a replay is the price of 160 nodes",
     ):
         assert line in text
+
+
+def _part(number: int, inside: int, name: str, verdict: str) -> dict[str, Any]:
+    names = {"number": number, "inside": inside, "kind": "module", "name": name, "class": "", "verdict": verdict, "said": ""}
+    return {**names, "calls": 1.0, "launches": 50.0, "gpu": 1e-4, "cpu": 4e-4, "like": -1, "causes": []}
+
+
+MAP = {
+    "wall": 2e-3, "cpu": 2e-3, "busy": 1e-4, "launches": 100, "node": 0.35e-6, "replay": 10e-6,
+    "regions": [_part(0, -1, "step", "capture_error"), _part(1, 0, "encoder", "safe"), _part(2, 0, "head", "capture_error")],
+}  # fmt: skip
+
+
+def test_a_call_that_does_not_capture_is_mapped_and_graphs_of_its_parts_are_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    measures = []
+
+    def examine(given: list[Request], *_: object) -> Iterator[CaptureResult]:
+        for request in given:
+            measures.append(request.measure)
+            costs = {**GIVEN, "graph": None} if request.measure == "costs" else None
+            answer: dict[str, Any] = {"verdict": verdict, "said": "seen", "causes": [], "costs": costs}
+            answer |= {"map": MAP} if costs is None else {}
+            yield session.joined_result(request, answer, [], {})
+
+    monkeypatch.setattr(session, "examine", examine)
+    listener, guests = session.Listener(lambda _: None), session.Guests()
+    verdict = "safe"
+    [right] = call.measured([Request("train.py:step", sys.executable, ".")], guests, listener)
+    assert (measures, call.as_parts(right)) == (["costs"], None)
+    verdict = "capture_error"
+    [found] = call.measured([Request("train.py:step", sys.executable, ".")], guests, listener)
+    assert measures[1:] == ["costs", "mapping"]
+    parts = call.as_parts(found)
+    assert parts is not None
+    assert [region.name for region in parts.graphs] == ["encoder"]
+    assert 0.8 * GIVEN["eager"]["median"] < parts.seconds < GIVEN["eager"]["median"]  # of 2 ms, the map saves 0.4 at most
+    assert "predicted, with graphs of encoder, which capture now" in call_output.text(found, READER)
+    assert call_output.data(found, READER)["decision"]["as_parts"] == {"graphs": ["encoder"], "predicted": parts.seconds}
+    assert "as parts" in [bar.name for bar in of_call.page(found, READER.steps).bars]
 
 
 def test_without_a_count_of_the_work_the_other_numbers_stand() -> None:

@@ -112,6 +112,11 @@ def examine(requests: Iterable[Request], guests: Guests, listener: Listener) -> 
         yield result._replace(output="") if shown_live else result
 
 
+def mapped(requests: Iterable[Request], guests: Guests, listener: Listener) -> Iterator[CaptureResult]:
+    """Capture one request after the other as `examine` does, and map the parts of each."""
+    return examine([request._replace(measure="mapping") for request in requests], guests, listener)
+
+
 def _examined(request: Request, guests: Guests, listener: Listener) -> CaptureResult | None:
     """Return the result of one request; None after a cancel."""
     if request.launch:

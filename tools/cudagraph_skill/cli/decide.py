@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def _of_calls(args: argparse.Namespace) -> int:
     from cudagraph_skill.check.input.source import lines_of
     from cudagraph_skill.check.output import Reader
-    from cudagraph_skill.decide import call_output
+    from cudagraph_skill.decide import call, call_output
 
     trace = next((target for target in args.targets if target.endswith(_TRACES)), "")
     if trace:
@@ -72,7 +72,7 @@ def _of_calls(args: argparse.Namespace) -> int:
     if args.perfetto:
         raise SkillError("skill decide: --perfetto writes the timeline of a trace: add --trace FILE, or leave it out")
     refuse_html(args, "decide")
-    results = measured(args, "decide", measure="costs")
+    results = measured(args, "decide", call.measured)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     if args.json:
         records = [call_output.data(result, reader) for result in results]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import SUPPRESS
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import add_command, count
@@ -15,12 +15,15 @@ from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cudagraph_skill.capture.request import Request
     from cudagraph_skill.capture.result import CaptureResult
+    from cudagraph_skill.capture.session import Guests, Listener
     from cudagraph_skill.cli.arguments import Parser
     from cudagraph_skill.report.page import Page
+
+    Run = Callable[[Sequence[Request], Guests, Listener], Iterable[CaptureResult]]
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -48,13 +51,14 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the map of each callable; return its exit code."""
+    from cudagraph_skill.capture import session
     from cudagraph_skill.capture.map_output import exit_code, written
     from cudagraph_skill.check.input.source import lines_of
     from cudagraph_skill.check.output import Reader
 
     with named_verdict():
         refuse_html(args, "map")
-        results = measured(args, "map", measure="mapping")
+        results = measured(args, "map", session.mapped)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     print(written(results, "json" if args.json else "full", reader))
     if args.html:
@@ -88,14 +92,14 @@ def write_html(args: argparse.Namespace, command: str, page: Page) -> None:
     file.save(html.rendered(page), f"skill {command}: --html", args.html, ".html", args.force)
 
 
-def measured(args: argparse.Namespace, command: str, **wanted: Any) -> list[CaptureResult]:
-    """Run the callables of a command on the GPU, with progress on stderr.
+def measured(args: argparse.Namespace, command: str, run: Run) -> list[CaptureResult]:
+    """Let `run` measure the callables of a command on the GPU, with progress on stderr.
 
     Raises:
         SkillError: the arguments do not fit together, or the one callable is misused.
     """
     with _in_words_of(command):
-        return _measured(args, command, wanted)
+        return _measured(args, command, run)
 
 
 def requested(args: argparse.Namespace, command: str) -> list[Request]:
@@ -129,12 +133,12 @@ def _requested(args: argparse.Namespace, command: str) -> list[Request]:
     return options.requests(args, args.program)
 
 
-def _measured(args: argparse.Namespace, command: str, wanted: dict[str, Any]) -> list[CaptureResult]:
+def _measured(args: argparse.Namespace, command: str, run: Run) -> list[CaptureResult]:
     from cudagraph_skill.capture import session
 
-    requests = [request._replace(**wanted) for request in _requested(args, command)]
+    requests = _requested(args, command)
     with Progress() as progress, session.Guests() as guests:
-        results = list(session.examine(requests, guests, session.Listener(progress.say, forward=echo)))
+        results = list(run(requests, guests, session.Listener(progress.say, forward=echo)))
     if len(requests) == 1 and results[0].verdict == "misuse":
         raise SkillError(results[0].said)
     return results

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.capture import session
 from cudagraph_skill.decide.decision import BUSY, GRAPH, LITTLE, is_busy, pays, percent, times
 from cudagraph_skill.text import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from cudagraph_skill.capture.cost import Cost
+    from cudagraph_skill.capture.region_map import Region
+    from cudagraph_skill.capture.request import Request
     from cudagraph_skill.capture.result import CaptureResult
+    from cudagraph_skill.capture.session import Guests, Listener
 
 FIX = "fix"
 
@@ -20,6 +26,39 @@ class Part(NamedTuple):
     what: str
     kind: str
     seconds: float
+
+
+def measured(requests: Iterable[Request], guests: Guests, listener: Listener) -> Iterator[CaptureResult]:
+    """Measure one call after the other; map those that do not capture, but would gain. Yields none after a cancel.
+
+    Raises:
+        SkillError: a target is not there, or the machine lacks something.
+    """
+    for request in requests:
+        for result in session.examine([request._replace(measure="costs")], guests, listener):
+            if result.cost is None or verdict(result, result.cost) != FIX:
+                yield result
+                continue
+            mapped = next(session.mapped([request], guests, listener), None)
+            if mapped is None:
+                return
+            yield result._replace(map=mapped.map)
+
+
+class Parts(NamedTuple):
+    """The parts of a call that capture as they are, and the predicted seconds of the call with graphs of these."""
+
+    graphs: list[Region]
+    seconds: float
+
+
+def as_parts(result: CaptureResult) -> Parts | None:
+    """Return what graphs of the parts bring; None where the call was not mapped, or no part captures."""
+    if result.map is None or result.cost is None:
+        return None
+    graphs = result.map.graphs()
+    share = result.map.with_graphs(graphs) / result.map.wall
+    return Parts(graphs, share * result.cost.eager.median) if graphs else None
 
 
 def verdict(result: CaptureResult, cost: Cost) -> str:

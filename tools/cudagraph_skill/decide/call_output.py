@@ -40,7 +40,7 @@ def text(result: CaptureResult, reader: Reader) -> str:
     lines = [
         f"decide: {result.target.name}: {call.said(result, result.cost)}",
         *_numbers(result, result.cost),
-        *(f"note: {note}" for note in (*notes(result.cost, call.verdict(result, result.cost)), *result.notes)),
+        *(f"note: {note}" for note in (*notes(result.cost), *result.notes)),
     ]
     return "\n".join([*map(printable, lines), f"next: {next_step(result, reader.steps)}"])
 
@@ -64,13 +64,18 @@ def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
             "memory": cost.memory,
             "break_even": cost.break_even,
         },
+        "as_parts": _record(call.as_parts(result)),
         "limit": cost.limit._asdict() if cost.limit else None,
         "kernels": cost.kernels._asdict() if cost.kernels else None,
         "time_now": [part._asdict() for part in now],
         "time_as_graph": [part._asdict() for part in graph],
-        "notes": notes(cost, call.verdict(result, cost)),
+        "notes": notes(cost),
     }
     return {**checked, "decision": decision, "next": next_step(result, reader.steps)}
+
+
+def _record(parts: call.Parts | None) -> dict[str, Any] | None:
+    return {"graphs": [region.name for region in parts.graphs], "predicted": parts.seconds} if parts is not None else None
 
 
 def next_step(result: CaptureResult, steps: Steps) -> str:
@@ -83,11 +88,9 @@ def next_step(result: CaptureResult, steps: Steps) -> str:
     return capture_output.next_step(result, steps)
 
 
-def notes(cost: Cost, verdict: str = "") -> list[str]:
-    """Return what makes the numbers less certain, what would shorten a replay, and what else to try."""
+def notes(cost: Cost) -> list[str]:
+    """Return what makes the numbers less certain, and what would shorten a replay."""
     said = []
-    if verdict == call.FIX:
-        said.append("to see which parts capture as they are, and what graphs of those alone bring, map the call")
     seen = cost.kernels
     if seen is not None and seen.most > seen.least:
         said.append(f"calls differ: {seen.least} to {seen.most} kernels, copies and fills in those that were profiled")
@@ -116,6 +119,7 @@ def _numbers(result: CaptureResult, cost: Cost) -> list[str]:
     lines += (
         [f"  limit       {_limit(cost.limit, cost.kernels)}"] if cost.limit is not None and cost.kernels is not None else []
     )
+    lines += [f"  as parts    {parts(found)}"] if (found := call.as_parts(result)) is not None else []
     now, graph = call.parts(cost)
     lines += [f"  {name:10}  {_parts(parts)}" for name, parts in (("time now", now), ("in a graph", graph)) if parts]
     if cost.graph is not None and cost.capture is not None:
@@ -144,6 +148,13 @@ def _as_graph(cost: Cost) -> str:
     if cost.graph is None:
         return predicted
     return f"{_times(cost.graph)} measured" + f"; {predicted}" * bool(predicted)
+
+
+def parts(found: call.Parts) -> str:
+    """Return what graphs of the parts that capture would bring."""
+    names = [region.name for region in found.graphs[:_NAMED]]
+    more = f" and {len(found.graphs) - _NAMED} more" if len(found.graphs) > _NAMED else ""
+    return f"{duration(found.seconds)} predicted, with graphs of {', '.join(names)}{more}, which capture now"
 
 
 def _limit(limit: Limit, kernels: Kernels) -> str:

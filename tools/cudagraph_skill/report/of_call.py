@@ -27,11 +27,11 @@ def page(result: CaptureResult, steps: Steps) -> Page:
         verdict=call.verdict(result, cost) or "not known",
         said=call.said(result, cost),
         next=call_output.next_step(result, steps),
-        bars=_bars(cost),
+        bars=_bars(result, cost),
         limit=cost.limit.seconds if cost.limit is not None else None,
         splits=[split for split in (_split("now", now), _split("as a graph", graph)) if split.parts],
         tables=[table for table in (_kernels(cost), _findings(result)) if table.rows],
-        notes=[*call_output.notes(cost, call.verdict(result, cost)), *result.notes],
+        notes=[*call_output.notes(cost), *result.notes],
         facts=[*_counted(cost), *((name, value) for name, value in result.machine.items() if value)],
     )
 
@@ -47,7 +47,7 @@ def _counted(cost: Cost) -> list[tuple[str, str]]:
     ]
 
 
-def _bars(cost: Cost) -> list[Bar]:
+def _bars(result: CaptureResult, cost: Cost) -> list[Bar]:
     bars = [_bar("now", "now", cost.eager)]
     if cost.graph is not None:
         bars.append(_bar("as a graph, measured", "graph", cost.graph))
@@ -55,6 +55,8 @@ def _bars(cost: Cost) -> list[Bar]:
         least, most = cost.within
         said = f"{duration(cost.predicted)} ({duration(least)} to {duration(most)})"
         bars.append(Bar("as a graph, predicted", "graph", cost.predicted, least, most, said))
+    if (parts := call.as_parts(result)) is not None:
+        bars.append(Bar("as parts", "graph", parts.seconds, parts.seconds, parts.seconds, call_output.parts(parts)))
     if cost.limit is not None:
         seconds = cost.limit.seconds
         bars.append(Bar("limit of this GPU", "limit", seconds, seconds, seconds, duration(seconds)))

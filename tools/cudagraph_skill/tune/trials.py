@@ -96,7 +96,7 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
         SkillError: the target is not there, or the machine lacks something.
     """
     start = time.monotonic()
-    checked = next(session.examine([request._replace(measure="mapping")], guests, listener), None)
+    checked = next(session.mapped([request], guests, listener), None)
     if checked is None:
         return None
     if checked.verdict not in _CAPTURED:
