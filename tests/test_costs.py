@@ -17,7 +17,7 @@ from cudagraph_skill.capture.guest import calibration, costs, load, tensors, wor
 from cudagraph_skill.capture.request import Request
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.decide import call, call_output
-from cudagraph_skill.report import html, of_call
+from cudagraph_skill.report import html, of_call, perfetto
 from cudagraph_skill.text import Steps
 from torch.nn import functional
 
@@ -354,6 +354,40 @@ def test_what_does_not_go_together_is_said(
     file.write_text("def step(x):\n    return x\n", encoding="utf-8")
     assert cli.main(["decide", *(word.format(file=file) for word in arguments)]) == 2
     assert said in capsys.readouterr().err
+
+
+TIMELINES = {
+    "eager": {"names": ["gemm", "cudaLaunchKernel"], "gpu": [[5000, 2000, 0], [9000, 1000, 0]], "host": [[1000, 3000, 1]]},
+    "graph": {"names": ["gemm"], "gpu": [[2000, 2000, 0]], "host": []},
+}
+
+
+def test_timelines_of_an_eager_call_and_a_replay_stand_on_one_scale() -> None:
+    page = of_call.page(result(timelines=TIMELINES), READER.steps)
+    assert [(lane.name, len(lane.spans)) for lane in page.lanes] == [
+        ("eager: host submits", 1),
+        ("eager: GPU works", 2),
+        ("replay: GPU works", 1),
+    ]
+    assert page.length == pytest.approx(10e-6)
+    assert page.lanes[1].spans[0].name == "2 us gemm"
+    assert any("of calls under a profiler" in note for note in page.notes)
+    assert "timelines" not in json.dumps(call_output.data(result(timelines=TIMELINES), READER))
+    events = json.loads(perfetto.trace(page))["traceEvents"]
+    assert [event["ts"] for event in events if event["ph"] == "X"] == pytest.approx([1.0, 5.0, 9.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [[], {"eager": []}, {"eager": {}}]
+    + [
+        {"eager": {**TIMELINES["eager"], "gpu": [span]}}
+        for span in ([1, 2], [0, -1, 0], [0, 1, 2], [0, 1, "0"], [0.5, 1, 0], 7)
+    ],
+)
+def test_a_forged_timeline_is_not_read(forged: Any) -> None:
+    assert cost.is_costs({**GIVEN, "timelines": TIMELINES})
+    assert not cost.is_costs({**GIVEN, "timelines": forged})
 
 
 def test_a_report_of_a_call_shows_its_times_parts_and_lines() -> None:

@@ -224,7 +224,12 @@ def test_one_report_is_for_one_callable(command: str, tmp_path: Path, capsys: py
     assert not (tmp_path / "x.html").exists()
 
 
-def test_perfetto_is_for_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.py").write_text("def make():\n    return {}\n", encoding="utf-8")
-    assert cli.main(["decide", str(tmp_path / "a.py"), "--perfetto", str(tmp_path / "x.json")]) == 2
-    assert "add --trace FILE, or leave it out" in capsys.readouterr().err
+def test_perfetto_is_for_one_callable_and_a_file_whose_name_ends_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text("def f(x):\n    return x\n")
+    one = f"{tmp_path / 'a.py'}:f"
+    assert cli.main(["decide", one, one, "--perfetto", str(tmp_path / "x.json")]) == 2
+    assert "--perfetto is for one callable" in capsys.readouterr().err
+    assert cli.main(["decide", one, "--perfetto", str(tmp_path / "x.html")]) == 2
+    assert "its name has to end in .json" in capsys.readouterr().err

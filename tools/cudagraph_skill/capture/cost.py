@@ -7,7 +7,7 @@ and kernels take a little less or more in a graph than in eager (references/prof
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture.region_map import LAUNCH, NODE
@@ -57,13 +57,28 @@ class Kernels(NamedTuple):
     shortest: float
 
 
+class Span(NamedTuple):
+    """What the GPU or the host did: seconds from the beginning of the call, and its name."""
+
+    start: float
+    end: float
+    name: str
+
+
+class Timeline(NamedTuple):
+    """The work of the GPU in one call, and what the host did to submit it, as a profiler saw it, which slows the host."""
+
+    gpu: Sequence[Span]
+    host: Sequence[Span]
+
+
 @dataclass(frozen=True)
 class Cost:
     """What one call costs.
 
     `submit` are the seconds after which an eager call returns. `graph` are measured replays, `capture` and `memory` the seconds
     and bytes of the capture; None where replays are not right. `kernels` and `limit` are None if the profile, or the count of
-    the work, did not come.
+    the work, did not come. `timelines` has "eager" calls and replays of the "graph", where they were profiled.
     """
 
     eager: Times
@@ -73,6 +88,7 @@ class Cost:
     memory: int | None
     kernels: Kernels | None
     limit: Limit | None
+    timelines: Mapping[str, Timeline] = field(default_factory=dict)
 
     @property
     def predicted(self) -> float | None:
@@ -111,7 +127,8 @@ def is_costs(given: Any) -> bool:
         return False
     if given.get("graph") is not None and not (_are_times(given["graph"]) and _is_number(given.get("capture"))):
         return False
-    return (given.get("busy") is None or _has_profile(given)) and (given.get("floor") is None or _has_limit(given))
+    parts = (("busy", _has_profile), ("floor", _has_limit), ("timelines", _has_timelines))
+    return all(given.get(name) is None or is_right(given) for name, is_right in parts)
 
 
 _PRICES = ("captured_busy", "captured_nodes", "node", "replay", "shortest")
@@ -136,6 +153,23 @@ def _has_limit(given: dict[str, Any]) -> bool:
     )
 
 
+def _has_timelines(given: dict[str, Any]) -> bool:
+    lines = given["timelines"]
+    return isinstance(lines, dict) and all(isinstance(line, dict) and _is_timeline(line) for line in lines.values())
+
+
+def _is_timeline(line: dict[str, Any]) -> bool:
+    names, rows = line.get("names"), [line.get("gpu"), line.get("host")]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return False
+    return all(isinstance(row, list) and all(_is_span(span, len(names)) for span in row) for row in rows)
+
+
+def _is_span(span: Any, names: int) -> bool:
+    whole = isinstance(span, list) and len(span) == 3 and all(type(number) is int for number in span)
+    return whole and span[1] >= 0 and 0 <= span[2] < names
+
+
 def _are_times(given: Any) -> bool:
     return isinstance(given, dict) and all(_is_number(given.get(name)) for name in Times._fields)
 
@@ -155,7 +189,17 @@ def of_result(given: Mapping[str, Any]) -> Cost:
         memory=int(given.get("memory") or 0) if given.get("graph") else None,
         kernels=_kernels(given) if profiled else None,
         limit=_limit(given) if given.get("floor") is not None else None,
+        timelines={name: _timeline(line) for name, line in (given.get("timelines") or {}).items()},
     )
+
+
+def _timeline(line: Mapping[str, Any]) -> Timeline:
+    names = line["names"]
+    gpu, host = (
+        [Span(start / 1e9, (start + length) / 1e9, names[number]) for start, length, number in line[row]]
+        for row in ("gpu", "host")
+    )
+    return Timeline(gpu, host)
 
 
 def _times(given: Mapping[str, Any]) -> Times:

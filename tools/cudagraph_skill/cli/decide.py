@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import argparse
 
     from cudagraph_skill.cli.arguments import Parser
+    from cudagraph_skill.report.page import Page
 
 _TRACES = (".json", ".json.gz", ".sqlite")  # ends of their names
 _OF_A_CALL = ("inputs", "make", "shape", "warmup", "python", "deadline", "memory", "target", "skip")
@@ -46,7 +47,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("--step", default="", metavar="NAME", help="of a trace, the ranges whose names begin so (ProfilerStep#)")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
     add_html(new)
-    new.add_argument("--perfetto", metavar="FILE", help="of a trace, write the typical step for ui.perfetto.dev, too")
+    new.add_argument("--perfetto", metavar="FILE", help="write the timeline for ui.perfetto.dev, too")
     add_code(new)
     new.set_defaults(run=run, program=None, function=None, continue_=False, nproc=None)
 
@@ -69,9 +70,7 @@ def _of_calls(args: argparse.Namespace) -> int:
         raise SkillError(f"skill decide: {trace} is no Python file; if it is a trace: --trace {trace}")
     if args.step:
         raise SkillError("skill decide: --step names ranges of a trace: add --trace FILE, or leave it out")
-    if args.perfetto:
-        raise SkillError("skill decide: --perfetto writes the timeline of a trace: add --trace FILE, or leave it out")
-    refuse_html(args, "decide")
+    _refuse_reports(args)
     results = measured(args, "decide", call.measured)
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     if args.json:
@@ -79,31 +78,45 @@ def _of_calls(args: argparse.Namespace) -> int:
         print(as_json(records[0] if len(records) == 1 else {"decisions": records}))
     else:
         print("\n\n".join(call_output.text(result, reader) for result in results))
-    if args.html:
+    if args.html or args.perfetto:
         from cudagraph_skill.report import of_call
 
-        write_html(args, "decide", of_call.page(results[0], reader.steps))
+        _write_reports(args, of_call.page(results[0], reader.steps))
     return call_output.exit_code(results)
 
 
 def _of_trace(args: argparse.Namespace) -> int:
     from cudagraph_skill import decide
     from cudagraph_skill.decide import output
-    from cudagraph_skill.report import file, of_trace, perfetto
+    from cudagraph_skill.report import of_trace
 
     given = next((name for name in _OF_A_CALL if getattr(args, name)), "a callable" if args.targets or args.program else "")
     if given:
         named = given if given == "a callable" else f"--{given}"
         raise SkillError(f"skill decide: --trace reads a trace, and nothing is measured: leave out {named}")
-    refuse_html(args, "decide")
-    if args.perfetto:
-        file.refuse("skill decide: --perfetto", args.perfetto, ".json", args.force, args.trace)
+    _refuse_reports(args)
     timeline, steps = decide.read(args.trace), next_step.steps(args)
     decision = decide.decide(decide.measured(timeline, args.step))
     print(as_json(output.data(decision, steps)) if args.json else output.text(decision, steps))
-    page = of_trace.page(decision, timeline, steps)  # after the answer, which a full disk must not lose
+    _write_reports(args, of_trace.page(decision, timeline, steps))  # after the answer, which a full disk must not lose
+    return output.exit_code(decision)
+
+
+def _refuse_reports(args: argparse.Namespace) -> None:
+    """Raise if a report cannot be written, before the work."""
+    from cudagraph_skill.report import file
+
+    refuse_html(args, "decide")
+    if args.perfetto and len(args.targets) > 1:
+        raise SkillError("skill decide: --perfetto is for one callable: leave the others out")
+    if args.perfetto:
+        file.refuse("skill decide: --perfetto", args.perfetto, ".json", args.force, args.trace)
+
+
+def _write_reports(args: argparse.Namespace, page: Page) -> None:
+    from cudagraph_skill.report import file, perfetto
+
     if args.html:
         write_html(args, "decide", page)
     if args.perfetto:
         file.save(perfetto.trace(page), "skill decide: --perfetto", args.perfetto, ".json", args.force)
-    return output.exit_code(decision)

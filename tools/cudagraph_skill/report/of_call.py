@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.decide import call, call_output
-from cudagraph_skill.report.page import Bar, Cell, Page, Part, Split, Table, named
+from cudagraph_skill.report.page import Bar, Cell, Lane, Page, Part, Span, Split, Table, named
 from cudagraph_skill.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cudagraph_skill.capture import cost as costs
     from cudagraph_skill.capture.cost import Cost, Times
     from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.text import Steps
@@ -22,6 +23,7 @@ def page(result: CaptureResult, steps: Steps) -> Page:
     if cost is None:
         return Page(f"skill decide: {result.target.name}", result.verdict, result.said, call_output.next_step(result, steps))
     now, graph = call.parts(cost)
+    lanes, length = _lanes(cost)
     return Page(
         title=f"skill decide: {result.target.name or result.target.path}",
         verdict=call.verdict(result, cost) or "not known",
@@ -30,10 +32,32 @@ def page(result: CaptureResult, steps: Steps) -> Page:
         bars=_bars(result, cost),
         limit=cost.limit.seconds if cost.limit is not None else None,
         splits=[split for split in (_split("now", now), _split("as a graph", graph)) if split.parts],
+        lanes=lanes,
+        length=length,
         tables=[table for table in (_kernels(cost), _findings(result)) if table.rows],
-        notes=[*call_output.notes(cost), *result.notes],
+        notes=[*call_output.notes(cost), *([_PROFILED] if lanes else []), *result.notes],
         facts=[*_counted(cost), *((name, value) for name, value in result.machine.items() if value)],
     )
+
+
+_PROFILED = "the timeline is of calls under a profiler, which slows the host: the times above are of calls without one"
+_NAMED = {"eager": "eager", "graph": "replay"}
+
+
+def _lanes(cost: Cost) -> tuple[list[Lane], float]:
+    """Return the rows of the timelines, eager and replay on one scale, and the length of the longer one."""
+    lanes = [
+        Lane(f"{_NAMED[name]}: {row}", [Span(span.start, span.end, kind, _told(span)) for span in spans])
+        for name, line in cost.timelines.items()
+        if name in _NAMED
+        for row, kind, spans in (("host submits", "node", line.host), ("GPU works", "work", line.gpu))
+    ]
+    shown = [lane for lane in lanes if lane.spans]
+    return shown, max((span.end for lane in shown for span in lane.spans), default=0.0)
+
+
+def _told(span: costs.Span) -> str:
+    return f"{duration(span.end - span.start)} {named(span.name)}"
 
 
 def _counted(cost: Cost) -> list[tuple[str, str]]:

@@ -7,15 +7,13 @@ are right, then the prices and rates of the GPU itself; a profiler runs only aft
 from __future__ import annotations
 
 import contextlib
-import itertools
+import functools
 import statistics
 import time
-from bisect import bisect
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.autograd.profiler import profile, record_function
 
 from cudagraph_skill.capture.guest import (
     calibration,
@@ -24,6 +22,7 @@ from cudagraph_skill.capture.guest import (
     nodes,
     operations,
     regions,
+    spans,
     timing,
     verdict,
     why_failed,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.load import Subject
 
 _PROFILED, _KERNELS = 3, 8  # calls; kernels that are named
-_MARK = "cudagraph_skill call"
 
 
 def measured(source: load.Source, report: Any) -> dict[str, Any]:
@@ -107,6 +105,7 @@ def _later(source: load.Source, report: Any, notes: list[str], replays: bool) ->
     profiled = _profiled(subject, first + 1)
     captured = _as_captured(subject, first + 1 + _PROFILED, notes) or profiled
     prices = chains.prices()
+    lines = {"eager": profiled.timeline, **(_profiled_replay(source.fresh()) if replays else {})}
     report.step("cost", "ok", f"{profiled.nodes:.0f} kernels, copies and fills a call", time.monotonic() - start)
     if counted is not None and rates is not None:
         limit = floor(counted, rates, prices.shortest, profiled.busy)
@@ -118,6 +117,7 @@ def _later(source: load.Source, report: Any, notes: list[str], replays: bool) ->
         "nodes_least": profiled.least,
         "nodes_most": profiled.most,
         "kernels": profiled.kernels,
+        "timelines": lines,
         "captured_busy": captured.busy,
         "captured_nodes": captured.nodes,
         **prices._asdict(),
@@ -149,47 +149,42 @@ def _replayed(subject: Subject) -> dict[str, Any]:
 
 
 class Profile(NamedTuple):
-    """What a profile shows of a call: seconds that the GPU works, its nodes (mean, least, most), the longest kernels."""
+    """What a profile shows of a call: seconds that the GPU works, its nodes (mean, least, most), the longest kernels, its time line."""
 
     busy: float
     nodes: float
     least: int
     most: int
     kernels: list[tuple[str, float]]
+    timeline: dict[str, Any]
 
 
 def _profiled(subject: Subject, first: int) -> Profile:
     """Profile calls from number `first` on."""
     given = [checks.arguments(subject, first + number) for number in range(_PROFILED)]
-    with profile(use_device="cuda", use_kineto=True) as recorded:
-        for args, kwargs in given:
-            torch.cuda.synchronize()
-            with record_function(_MARK):
-                subject.call(*args, **kwargs)
-                torch.cuda.synchronize()
-    _, *calls = _by_call(list(recorded.kineto_results.events()))
+    found = spans.profiled([functools.partial(subject.call, *args, **kwargs) for args, kwargs in given])
+    events = [event for call in found.work for event in call]
     longest: Counter[str] = Counter()
-    for event in itertools.chain(*calls):
+    for event in events:
         longest[event.name()] += event.duration_ns()
+    counts = [len(call) for call in found.work]
     return Profile(
-        regions.union((event.start_ns(), event.start_ns() + event.duration_ns()) for event in itertools.chain(*calls))
-        / 1e9
-        / _PROFILED,
-        sum(map(len, calls)) / _PROFILED,
-        min(map(len, calls)),
-        max(map(len, calls)),
+        regions.union((event.start_ns(), event.start_ns() + event.duration_ns()) for event in events) / 1e9 / _PROFILED,
+        sum(counts) / _PROFILED,
+        min(counts),
+        max(counts),
         [(name, taken / 1e9 / _PROFILED) for name, taken in longest.most_common(_KERNELS)],
+        found.timeline(),
     )
 
 
-def _by_call(events: list[Any]) -> list[list[Any]]:
-    """Return the GPU's work before the first call, and in each call, in the order in which it began."""
-    starts = sorted(event.start_ns() for event in events if event.name() == _MARK and not calibration.on_gpu(event))
-    parts: list[list[Any]] = [[] for _ in range(_PROFILED + 1)]
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        if calibration.is_work(event):
-            parts[bisect(starts, event.start_ns())].append(event)
-    return parts
+def _profiled_replay(subject: Subject) -> dict[str, Any]:
+    """Capture the call once more, and return the time line of a replay; {} where that fails: all else was measured before."""
+    attempt = checks.capture(subject, _warmed_up(subject))
+    if attempt.error is not None:
+        return {}
+    attempt.graph.replay()
+    return {"graph": spans.profiled([attempt.graph.replay] * 2).timeline()}
 
 
 def _as_captured(subject: Subject, first: int, notes: list[str]) -> Profile | None:
