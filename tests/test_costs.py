@@ -300,10 +300,13 @@ def test_a_call_that_does_not_capture_is_mapped_and_graphs_of_its_parts_are_pred
     parts = call.as_parts(found)
     assert parts is not None
     assert [region.name for region in parts.graphs] == ["encoder"]
-    assert 0.8 * GIVEN["eager"]["median"] < parts.seconds < GIVEN["eager"]["median"]  # of 2 ms, the map saves 0.4 at most
+    assert (parts.least, parts.most) == pytest.approx((0.81325e-3, 0.86325e-3))  # 2 ms but 0.4, and launches; 0.1 ms of the GPU
     assert "predicted, with graphs of encoder, which capture now" in call_output.text(found, READER)
-    assert call_output.data(found, READER)["decision"]["as_parts"] == {"graphs": ["encoder"], "predicted": parts.seconds}
-    assert "as parts" in [bar.name for bar in of_call.page(found, READER.steps).bars]
+    assert call_output.data(found, READER)["decision"]["as_parts"] == {
+        "graphs": ["encoder"],
+        "predicted": [parts.least, parts.most],
+    }
+    assert "as parts, predicted" in [bar.name for bar in of_call.page(found, READER.steps).bars]
 
 
 def test_without_a_count_of_the_work_the_other_numbers_stand() -> None:

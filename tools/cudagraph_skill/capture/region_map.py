@@ -130,6 +130,14 @@ class RegionMap:
         """
         if any(region.number == self.whole.number for region in graphs):
             return self.as_graph()
+        return min(self.wall, max(self.busy + self.node * self.launches, self._host(graphs)))
+
+    def with_graphs_apart(self, graphs: Sequence[Region]) -> float:
+        """Predict the same seconds for a call that waits for the GPU, so that the host and the GPU work in turns."""
+        return min(self.wall, self._host(graphs) + self.busy)
+
+    def _host(self, graphs: Sequence[Region]) -> float:
+        """Predict for how long the host works in a call of which some regions are graphs."""
         backward = sum(region.cpu for region in self.regions if region.kind == "backward")
         forward = sum(
             region.launches for region in self.regions if region.inside == self.whole.number and region.kind == "module"
@@ -138,7 +146,7 @@ class RegionMap:
         for region in graphs:
             share = region.launches / forward if forward and region.kind == "module" else 0.0
             saved += region.cpu + share * backward - LAUNCH * region.calls - _NODE_ON_CPU * region.launches
-        return min(self.wall, max(self.busy + self.node * self.launches, self.wall - max(saved, 0.0)))
+        return self.wall - max(saved, 0.0)
 
 
 def of_result(given: Mapping[str, Any], findings: Mapping[int, Finding | None]) -> RegionMap:

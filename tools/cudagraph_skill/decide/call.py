@@ -46,19 +46,25 @@ def measured(requests: Iterable[Request], guests: Guests, listener: Listener) ->
 
 
 class Parts(NamedTuple):
-    """The parts of a call that capture as they are, and the predicted seconds of the call with graphs of these."""
+    """The parts of a call that capture as they are, and the predicted seconds of the call with graphs of these.
+
+    `least` is where host and GPU work at once, `most` where the call waits for the GPU between graphs.
+    """
 
     graphs: list[Region]
-    seconds: float
+    least: float
+    most: float
 
 
 def as_parts(result: CaptureResult) -> Parts | None:
     """Return what graphs of the parts bring; None where the call was not mapped, or no part captures."""
-    if result.map is None or result.cost is None:
+    given, cost = result.map, result.cost
+    if given is None or cost is None or not given.graphs():
         return None
-    graphs = result.map.graphs()
-    share = result.map.with_graphs(graphs) / result.map.wall
-    return Parts(graphs, share * result.cost.eager.median) if graphs else None
+    graphs, now = given.graphs(), cost.eager.median
+    least, most = (now * seconds / given.wall for seconds in (given.with_graphs(graphs), given.with_graphs_apart(graphs)))
+    least = max(least, cost.as_graph or 0.0)  # not shorter than one graph of all
+    return Parts(graphs, least, max(least, most))
 
 
 def verdict(result: CaptureResult, cost: Cost) -> str:

@@ -75,7 +75,11 @@ def data(result: CaptureResult, reader: Reader) -> dict[str, Any]:
 
 
 def _record(parts: call.Parts | None) -> dict[str, Any] | None:
-    return {"graphs": [region.name for region in parts.graphs], "predicted": parts.seconds} if parts is not None else None
+    return (
+        {"graphs": [region.name for region in parts.graphs], "predicted": [parts.least, parts.most]}
+        if parts is not None
+        else None
+    )
 
 
 def next_step(result: CaptureResult, steps: Steps) -> str:
@@ -154,7 +158,8 @@ def parts(found: call.Parts) -> str:
     """Return what graphs of the parts that capture would bring."""
     names = [region.name for region in found.graphs[:_NAMED]]
     more = f" and {len(found.graphs) - _NAMED} more" if len(found.graphs) > _NAMED else ""
-    return f"{duration(found.seconds)} predicted, with graphs of {', '.join(names)}{more}, which capture now"
+    seconds = f"{duration(found.least)} to {duration(found.most)}"
+    return f"{seconds} predicted, with graphs of {', '.join(names)}{more}, which capture now"
 
 
 def _limit(limit: Limit, kernels: Kernels) -> str:

@@ -80,7 +80,8 @@ def _bars(result: CaptureResult, cost: Cost) -> list[Bar]:
         said = f"{duration(cost.predicted)} ({duration(least)} to {duration(most)})"
         bars.append(Bar("as a graph, predicted", "graph", cost.predicted, least, most, said))
     if (parts := call.as_parts(result)) is not None:
-        bars.append(Bar("as parts", "graph", parts.seconds, parts.seconds, parts.seconds, call_output.parts(parts)))
+        middle = (parts.least + parts.most) / 2
+        bars.append(Bar("as parts, predicted", "graph", middle, parts.least, parts.most, call_output.parts(parts)))
     if cost.limit is not None:
         seconds = cost.limit.seconds
         bars.append(Bar("limit of this GPU", "limit", seconds, seconds, seconds, duration(seconds)))
