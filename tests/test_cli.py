@@ -338,6 +338,8 @@ def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
         "check",
         "map",
         "decide",
+        "tune",
+        "bench",
         "config",
         "recommend",
         "scaffold",

@@ -143,6 +143,7 @@ ALLOWED: dict[str, set[str]] = {
     "capture": NOUNS | {"check"},
     "decide": NOUNS | {"check", "capture"},
     "tune": NOUNS | {"check", "capture"},
+    "bench": NOUNS | {"capture"},
     "report": NOUNS | {"capture", "decide", "tune"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
@@ -173,9 +174,12 @@ def test_each_package_imports_only_what_lies_below_it(name: str) -> None:
         assert _imports(path) - {name} <= ALLOWED[name], path
 
 
-@pytest.mark.parametrize("guest", ["capture/guest", "scaffold/guest"])
+@pytest.mark.parametrize("guest", ["capture/guest", "scaffold/guest", "bench/guest"])
 def test_a_guest_imports_itself_and_the_standard_library_and_torch(guest: str) -> None:
-    itself = "cudagraph_skill." + guest.replace("/", ".")
+    itself = (
+        "cudagraph_skill." + guest.replace("/", "."),
+        *(["cudagraph_skill.capture.guest"] if guest == "bench/guest" else []),
+    )
     for path in (ROOT / "tools/cudagraph_skill" / guest).glob("*.py"):
         for node in _nodes(path):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -37,7 +37,7 @@ def occupied(path: Path, force: bool) -> str:
     return ""
 
 
-def save(text: str, path: Path, force: bool = False) -> None:
+def save(content: str | bytes, path: Path, force: bool = False) -> None:
     """Write a file, whole or not at all; one that is there is replaced with `force` only.
 
     Raises:
@@ -46,8 +46,8 @@ def save(text: str, path: Path, force: bool = False) -> None:
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".skill.", suffix=path.suffix)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as new:
-            new.write(text)
+        with os.fdopen(handle, "wb") as new:
+            new.write(content.encode() if isinstance(content, str) else content)
             new.flush()  # a full disk shows here, before the file is created
             path.touch(exist_ok=force)  # so that one which came meanwhile is seen, and a new one has the usual rights
             os.fchmod(new.fileno(), path.stat().st_mode & 0o7777)

@@ -15,7 +15,7 @@ from cudagraph_skill.check.input.targets import split
 from cudagraph_skill.errors import SkillError
 
 _MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>[^\W\d][\w.]*)$")
-_COMPILER = ["torch._dynamo", "torch._functorch.aot_autograd"]  # what of the compiler can be imported without opening the GPU
+COMPILER = ["torch._dynamo", "torch._functorch.aot_autograd"]  # what of the compiler can be imported without opening the GPU
 
 
 class Launch(NamedTuple):
@@ -82,7 +82,7 @@ def to_guest(request: Request) -> dict[str, Any]:
         "measure": request.measure,
     }
     if request.way:
-        wire |= {"way": request.way._asdict(), "imports": _COMPILER if request.way.compiles else []}
+        wire |= {"way": request.way._asdict(), "imports": COMPILER if request.way.compiles else []}
     if request.program:
         live: dict[str, Any] = {"target": in_program(request), "go_on": request.go_on, "skip": request.skip}
         if request.launch:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill import __version__
 from cudagraph_skill.cli import (
+    bench,
     check,
     completion,
     config,
@@ -34,7 +35,7 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (search, read, errors, explain, check, map_, decide, tune, config, recommend, scaffold, serve, completion)
+COMMANDS = (search, read, errors, explain, check, map_, decide, tune, bench, config, recommend, scaffold, serve, completion)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -91,7 +92,9 @@ def _is_run(argv: Sequence[str]) -> bool:
     """Return whether a command captures on the GPU; its JSON has a verdict."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     name = "".join(own[:1])
-    return name in ("map", "tune") or (name == "check" and "--run" in own) or (name == "decide" and "--trace" not in own)
+    return (
+        name in ("map", "tune", "bench") or (name == "check" and "--run" in own) or (name == "decide" and "--trace" not in own)
+    )
 
 
 def _refuse(unknown: list[str], args: argparse.Namespace, command: Parser) -> None:

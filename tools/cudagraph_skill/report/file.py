@@ -21,7 +21,7 @@ def refuse(option: str, file: str, suffix: str, force: bool, source: Path | None
         raise SkillError(f"{option} {operand(shortened(file))}: that is the trace itself; name another file")
 
 
-def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
+def save(content: str | bytes, option: str, file: str, suffix: str, force: bool) -> None:
     """Write the report, whole or not at all.
 
     Raises:
@@ -29,7 +29,7 @@ def save(text: str, option: str, file: str, suffix: str, force: bool) -> None:
     """
     path = _target(option, file, suffix, force)
     try:
-        files.save(text, path, force)
+        files.save(content, path, force)
     except OSError as error:
         raise SkillError(f"{option} {operand(file)}: not written: {error.strerror}; name a file in a folder of yours") from None
 

@@ -88,7 +88,7 @@ def examine(source: load.Source, report: Any) -> dict[str, Any]:
     why = unusable()
     if why:
         return without_causes("lacking", why, request)
-    notes = [*_other_processes(), *pinning_threads()]
+    notes = [*other_processes(), *pinning_threads()]
     try:
         observations = checks.run(source, report)
     except ENDS as error:
@@ -529,7 +529,7 @@ def unusable() -> str:
     return ""
 
 
-def _other_processes() -> list[str]:
+def other_processes() -> list[str]:
     """Return a note if other processes hold much of the GPU's memory."""
     free, total = torch.cuda.mem_get_info()
     held = total - free - torch.cuda.memory_reserved()
