@@ -83,7 +83,10 @@ def test_show_prints_the_table_of_a_kept_result(seen: Bench, capsys: pytest.Capt
 def test_json_of_a_kept_result_is_that_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "--show", str(EVIDENCE), "--json"]) == 0
     printed = capsys.readouterr().out
-    assert set(json.loads(printed)) == set(json.loads(EVIDENCE.read_text()))
+    found = json.loads(printed)
+    assert found["verdict"] == "measured"
+    assert found["says"][0]["findings"][0].endswith(", as published")
+    assert set(json.loads(EVIDENCE.read_text())) <= set(found)
     again = tmp_path / "again.json"
     again.write_text(printed)
     assert record.read(again) == record.read(EVIDENCE)
@@ -224,7 +227,7 @@ def test_only_the_blogs_workloads_have_published_columns() -> None:
 
 def test_a_way_that_failed_has_its_reason_and_makes_the_result_incomplete() -> None:
     made = bench(row(EAGER, 2000, 20), Row(COMPILED, why="raised BackendCompilerFailed: no compiler"))
-    assert (output.is_complete(made), output.verdict(made)) == (False, "incomplete")
+    assert (output.is_complete(made), output.data(made, "x")["verdict"]) == (False, "incomplete")
     assert "  full step, by hand over compile: raised BackendCompilerFailed: no compiler" in output.text(made, "x").splitlines()
     assert "Full step, by hand over compile: raised" in output.markdown(made)
     assert output.said(Result("mlp", [])) == "no way of it could be measured"
@@ -477,6 +480,22 @@ def test_a_step_trains_begins_again_from_its_start_and_is_profiled_as_the_table_
     footer = profiler.key_averages().table(row_limit=1).rpartition("Self CPU time total: ")[2].split()[0]
     total = float(footer.rstrip("ums")) * {"us": 1e-6, "ms": 1e-3}[footer.lstrip("0123456789.")]
     assert measure.self_cpu(profiler) == pytest.approx(total, rel=1e-3)
+
+
+@needs_torch
+@pytest.mark.parametrize(("percent", "said"), [("0", ""), ("9", ""), ("55", "another program uses this GPU (55 % utilization")])
+def test_a_gpu_that_another_program_uses_is_seen(
+    percent: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cudagraph_skill.bench.guest import measure
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert measure._utilization() == ""  # nothing that could say it
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho {percent}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setattr(measure, "_PAUSE", 0)
+    assert measure._utilization().startswith(said)
+    assert bool(measure._utilization()) == bool(said)
 
 
 @needs_torch

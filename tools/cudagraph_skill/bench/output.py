@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.bench import orders
+from cudagraph_skill.bench import orders, record
 from cudagraph_skill.bench.ways import BY_NAME, COMPILED, EAGER, PUBLISHED_IN, STEPS, UNTRAINED, WORKLOAD, WORKLOADS
 from cudagraph_skill.text import as_json, duration, printable
 
@@ -25,9 +25,14 @@ def is_complete(bench: Bench) -> bool:
     return all(row.timed and row.profiled and not row.why for result in bench.results for row in result.rows)
 
 
-def verdict(bench: Bench) -> str:
-    """Return the result in a word, as it stands in JSON."""
-    return "measured" if is_complete(bench) else "incomplete"
+def data(bench: Bench, follow: str) -> dict[str, Any]:
+    """Return the result as JSON data: what was measured, from which it can be shown again, and what the text says of it."""
+    says = [
+        {"workload": result.workload, "said": said(result), "findings": findings(result), "notes": notes(bench, result)}
+        for result in bench.results
+    ]
+    verdict = "measured" if is_complete(bench) else "incomplete"
+    return {"verdict": verdict, **record.data(bench), "says": says, "next": follow}
 
 
 # Sentences ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.bench.record import Bench, Result
 
 WALL, SELF_CPU, INK, PUBLISHED = "#2a78b5", "#b0743a", "#222222", "#8a8a8a"
-_LABEL, _PANEL, _GAP, _BAR, _PITCH, _HEAD, _AXIS = 250, 300, 70, 18, 28, 58, 34
+_LABEL, _PANEL, _GAP, _BAR, _PITCH, _HEAD, _AXIS = 310, 300, 70, 18, 28, 58, 34
 _FONT = "font-family: sans-serif; font-size: 12px"
 
 

@@ -44,7 +44,8 @@ def png(bench: Bench) -> bytes:
         for place, panel in enumerate(both):
             axes = figure.add_subplot(len(drawn), 2, 2 * number + place + 1)
             _panel(axes, panel, with_labels=not place)
-            axes.set_title(legend(result) if place else f"{result.workload}: {WORKLOAD[result.workload].said[:60]}", fontsize=8)
+            title = legend(result) if place else f"{result.workload}: {WORKLOAD[result.workload].said}"
+            axes.set_title(title, fontsize=7, loc="left")
     figure.supxlabel(machine(bench), fontsize=6, color=PUBLISHED)
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=150)

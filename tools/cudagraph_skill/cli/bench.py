@@ -68,13 +68,8 @@ def run(args: argparse.Namespace) -> int:
         names = _workloads(args)
         _refuse(args, names)
         bench = _shown(args, names) if args.show else _measured(args, names)
-    steps = next_step.steps(args)
-    if args.json:
-        from cudagraph_skill.bench import record
-
-        print(as_json({"verdict": output.verdict(bench), **record.data(bench)}))
-    else:
-        print(output.text(bench, steps.read(_AFTER)))
+    follow = next_step.steps(args).read(_AFTER)
+    print(as_json(output.data(bench, follow)) if args.json else output.text(bench, follow))
     _write(args, bench)  # after the answer, which a full disk must not lose
     return 0 if output.is_complete(bench) else 1
 
@@ -201,6 +196,6 @@ def _traces(args: argparse.Namespace) -> Iterator[str]:
             folder.mkdir(exist_ok=True)
             for trace in sorted(Path(made).iterdir()):
                 trace.replace(folder / trace.name)
-            say(f"wrote the traces to {folder}; `skill decide --trace` reads them")
+            say(next_step.as_called(f"wrote the traces to {folder}; `skill decide --trace FILE` reads them"))
     except OSError as error:
         raise SkillError(f"skill bench: --traces {operand(shortened(args.traces))}: not written: {error.strerror}") from None
