@@ -55,6 +55,7 @@ def test_the_evidence_is_a_complete_run_of_the_blogs_workload_with_its_machine(s
     assert all(len(each.timed) == len(each.profiled) == seen.rounds >= 3 for each in seen.results[0].rows)
     assert all(seen.machine[name] for name in ("gpu", "driver", "torch", "cuda", "python", "cpu", "cores"))
     assert seen.command.startswith("skill bench --workload mlp")
+    assert "bin/" not in EVIDENCE.read_text()  # no place of the machine that it ran on
 
 
 def test_on_a_gpu_self_cpu_time_has_the_published_order_and_wall_time_has_not(seen: Bench) -> None:

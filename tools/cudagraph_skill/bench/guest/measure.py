@@ -54,7 +54,8 @@ def run(request: dict[str, Any], prepared: None, report: Any) -> None:  # noqa: 
 
 def look(_: dict[str, Any]) -> dict[str, Any]:
     """Return the machine."""
-    return {"machine": {**verdict.machine(), "cpu": _processor(), "cores": str(os.cpu_count() or 0)}}
+    versions = {name: value for name, value in verdict.machine().items() if name != "executable"}  # a kept result is published
+    return {"machine": {**versions, "cpu": _processor(), "cores": str(os.cpu_count() or 0)}}
 
 
 def _processor() -> str:
