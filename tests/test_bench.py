@@ -415,9 +415,22 @@ def test_a_process_that_hangs_is_ended_at_its_deadline(invented: Path) -> None:
     (invented.parent / "packages" / "invented_guest.py").write_text(slow)
     with Guests() as guests:
         plan = rounds.Plan(["decode"], 1, sys.executable, 1.5)
-        made = rounds.measured(plan, "skill bench", guests, Listener(lambda _: None))
+        made = rounds.measured(plan, guests, Listener(lambda _: None))
+    assert made is not None
     [compiled] = [each for each in made.results[0].rows if each.way == COMPILED]
     assert compiled.why == "did not end within 1.5 s: give it more with `--deadline`"
+
+
+@needs_torch
+def test_a_cancel_ends_the_measurement_and_its_process(invented: Path) -> None:
+    slow = INVENTED.replace("    with open", '    time.sleep(60 * (task == "compile"))\n    with open')
+    (invented.parent / "packages" / "invented_guest.py").write_text(slow)
+    said: list[str] = []
+    with Guests() as guests:
+        plan = rounds.Plan(["decode"], 1, sys.executable, 60)
+        listener = Listener(said.append, lambda: any("compiling" in sentence for sentence in said))
+        assert rounds.measured(plan, guests, listener) is None
+    assert not any("round 1" in sentence for sentence in said)
 
 
 @needs_torch
@@ -429,7 +442,7 @@ def test_the_real_guest_says_that_the_gpu_cannot_be_used(invented: Path, monkeyp
     assert invented.is_dir()
     monkeypatch.setattr(rounds, "_RUNNER", "cudagraph_skill.bench.guest.measure")
     with Guests() as guests, pytest.raises(SkillError, match="the GPU cannot be used: ") as error:
-        rounds.measured(rounds.Plan(["mlp"], 1, sys.executable, 60), "skill bench", guests, Listener(lambda _: None))
+        rounds.measured(rounds.Plan(["mlp"], 1, sys.executable, 60), guests, Listener(lambda _: None))
     assert error.value.exit_code == 3
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 READING = {"search", "read", "errors", "explain", "check", "config", "recommend", "scaffold"}
-RUNNING = ("run_check", "run_map", "run_decide", "run_tune")
+RUNNING = ("run_check", "run_map", "run_decide", "run_tune")  # code of the user
 STEP = "def step(x):\n    return x * 2\n"
 
 _built = cache(app.build)  # a server serves many clients; building one takes 25 ms
@@ -253,7 +253,8 @@ def _running(allowed: Path, **environment: str) -> StdioServerParameters:
 def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
     server = app.build(allowed=[tmp_path])
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools(), server).tools}
-    assert set(tools) == {*READING, *RUNNING}
+    assert set(tools) == {*READING, *RUNNING, "run_bench"}
+    assert "decode" in json.dumps(tools["run_bench"].input_schema)
     assert tools["run_check"].title == "Capture on the GPU and compare with eager"
     assert tools["run_map"].title == "Map the parts of a call that a graph can hold"
     arguments = {"path", "function", "inputs", "shapes", "warmup", "deadline"}
@@ -408,6 +409,14 @@ def test_the_ways_of_a_call_are_told_in_text_and_as_data_with_the_code(tmp_path:
     assert "class Graphed" in data["tuning"]["code"]
     assert data["tuning"]["code"].rstrip() in result.content[0].text
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_a_workload_that_is_not_known_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    result = _ask(
+        lambda client: client.call_tool("run_bench", {"workload": "convolution"}), app.build("/env/python", [tmp_path])
+    )
+    assert result.is_error
+    assert "there is no workload convolution; did you mean convolutions?" in result.content[0].text
 
 
 def test_a_trace_is_read_in_an_allowed_folder_only(tmp_path: Path) -> None:

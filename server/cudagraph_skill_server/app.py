@@ -489,6 +489,7 @@ def build(python: str = "", allowed: Sequence[Path] = ()) -> MCPServer:
         tools.append((capturing.MAP_TITLE, capturing.ANNOTATIONS, captures.run_map))
         tools.append((capturing.DECIDE_TITLE, capturing.ANNOTATIONS, captures.run_decide))
         tools.append((capturing.TUNE_TITLE, capturing.ANNOTATIONS, captures.run_tune))
+        tools.append((capturing.BENCH_TITLE, capturing.ANNOTATIONS, captures.run_bench))
     for title, effects, tool in tools:
         server.tool(title=title, annotations=effects, description=getdoc(tool))(tool)
     for path in (root / "SKILL.md", *sorted((root / "references").glob("*.md"))):

@@ -1,4 +1,4 @@
-"""The MCP tools `run_check`, `run_map`, `run_decide`, `run_tune`: code that the server may run, on the GPU, one at a time."""
+"""The MCP tools that run on the GPU, one at a time: `run_check`, `run_map`, `run_decide`, `run_tune` and `run_bench`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 from cudagraph_skill import decide
+from cudagraph_skill.bench import output as bench_output
+from cudagraph_skill.bench import rounds as bench_rounds
+from cudagraph_skill.bench.ways import WORKLOAD, known
 from cudagraph_skill.capture import interpreter, map_output, options, output, session
 from cudagraph_skill.capture.request import Request, locate
 from cudagraph_skill.check import output as findings
@@ -33,6 +36,7 @@ from cudagraph_skill_server.wording import in_arguments, literal
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
+    from cudagraph_skill.bench.record import Bench
     from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.text import Steps
 
@@ -41,11 +45,13 @@ if TYPE_CHECKING:
 INSTRUCTIONS = """
 `run_check` runs a function on this machine's GPU: it captures it, replays it, compares with eager. Call it after `check`.
 `run_map` measures a function's modules, captures them, and says what to fix first. `run_decide` times a function, eager and as
-a graph, or reads a trace, and says whether a graph pays. `run_tune` tries the ways, and gives the code of the fastest."""
+a graph, or reads a trace, and says whether a graph pays. `run_tune` tries the ways, and gives the code of the fastest.
+`run_bench` measures a published comparison of ways."""
 _T = TypeVar("_T")
 _TRACES = (".json", ".gz", ".sqlite")  # ends of the names of traces
 TITLE, MAP_TITLE = "Capture on the GPU and compare with eager", "Map the parts of a call that a graph can hold"
 DECIDE_TITLE, TUNE_TITLE = "Decide whether a graph pays", "Try the ways of capturing a call"
+BENCH_TITLE = "Measure a published comparison on this GPU"
 # It runs the user's own code, which may write or delete what its owner may.
 ANNOTATIONS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
 
@@ -155,6 +161,16 @@ class Tuned(BaseModel):
     next: str
 
 
+class Benched(BaseModel):
+    """`verdict` is measured, or incomplete where a way failed; `results` has each workload, `says` what they mean."""
+
+    verdict: str
+    machine: dict[str, str]
+    results: list[dict[str, Any]]
+    says: list[dict[str, Any]]
+    next: str
+
+
 class Decided(BaseModel):
     """`verdict` of the call, as of `run_check`, or of the trace; `decision` is null where eager calls did not come back."""
 
@@ -182,6 +198,8 @@ _Skip = Annotated[int | None, Field(ge=0, description="Calls of the program that
 _Ranks = Annotated[int | None, Field(ge=1, le=1024, description="Run the program under torchrun, with a GPU for each rank.")]
 _WarmUp = Annotated[int | None, Field(ge=0, le=1000, description="Calls before the capture, 3 if not given.")]
 _Deadline = Annotated[float, Field(gt=0, le=3600, description="Seconds after which it is killed.")]
+_Workload = Annotated[str, Field(description=f"One of {', '.join(WORKLOAD)}.")]
+_Rounds = Annotated[int, Field(ge=1, le=10, description="How often each way is measured.")]
 
 
 class _Asked(NamedTuple):
@@ -289,6 +307,31 @@ class Captures:
         data = Tuned(**tune_output.data(tuning, reader, code))
         text = tune_output.text(tuning, reader, code)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+
+    async def run_bench(
+        self, context: Context, workload: _Workload = "mlp", rounds: _Rounds = 1, deadline: _Deadline = 120
+    ) -> Annotated[CallToolResult, Benched]:
+        """Measure a published comparison on the GPU: no graph, full step, model, sub-module; Self CPU time beside wall time.
+
+        Runs this skill's own workloads, none of the user's code; takes a minute or more.
+        """
+        progress = Progress(context)
+        try:
+            python = self.python or interpreter.environment_python()
+            plan = bench_rounds.Plan([known(workload)], rounds, python, deadline)
+            bench = await self.in_turn(context, lambda stop: self._benched(plan, progress, stop))
+        except SkillError as error:
+            raise ToolError(in_arguments(str(error))) from None
+        follow = self._steps.read(bench_output.AFTER)
+        told = Benched.model_validate(bench_output.data(bench, follow))
+        text = bench_output.text(bench, follow)
+        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=told.model_dump())
+
+    def _benched(self, plan: bench_rounds.Plan, say: Progress, stop: threading.Event) -> Bench:
+        bench = bench_rounds.measured(plan, self._guests, session.Listener(say.until(stop), stop.is_set))
+        if bench is None:
+            raise SkillError("the measurement was cancelled")
+        return bench
 
     async def run_decide(  # noqa: PLR0913, PLR0917 - arguments of a tool
         self,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.bench.orders import Spread
     from cudagraph_skill.bench.record import Bench, Result, Row
 
+AFTER = "references/profiling.md#why-self-cpu-time-total-misleads-for-graphs"
 _MARK = "*"
 _MIB = 2**20
 _LOST = 0.8  # of the operations without a graph: where a replay has fewer, the profiler missed some

@@ -31,9 +31,14 @@ class Plan(NamedTuple):
     deadline: float
     traces: str = ""
 
+    @property
+    def command(self) -> str:
+        """Return the command that measures the same."""
+        return f"skill bench{''.join(f' --workload {name}' for name in self.workloads)} --rounds {self.rounds}"
 
-def measured(plan: Plan, command: str, guests: Guests, listener: Listener) -> Bench:
-    """Measure all workloads of a plan.
+
+def measured(plan: Plan, guests: Guests, listener: Listener) -> Bench | None:
+    """Measure all workloads of a plan; None after a cancel.
 
     Raises:
         SkillError: the machine lacks something.
@@ -41,13 +46,14 @@ def measured(plan: Plan, command: str, guests: Guests, listener: Listener) -> Be
     start = time.monotonic()
     rounds = _Rounds(plan, guests, listener)
     seen = rounds.answer("look", "", "", "looking at the GPU")
-    if "error" in seen or not isinstance(seen.get("machine"), dict):
+    is_there = "error" not in seen and isinstance(seen.get("machine"), dict)
+    results = [rounds.of(workload) for workload in plan.workloads] if is_there else []
+    if rounds.cancelled:
+        return None
+    if not is_there:
         raise SkillError(str(seen.get("error", _UNREADABLE)), 3)
-    results = [rounds.of(workload) for workload in plan.workloads]
-    date = time.strftime("%Y-%m-%d")
-    return Bench(
-        seen["machine"], date, command, plan.rounds, round(time.monotonic() - start, 1), str(seen.get("beside", "")), results
-    )
+    date, took, beside = time.strftime("%Y-%m-%d"), round(time.monotonic() - start, 1), str(seen.get("beside", ""))
+    return Bench(seen["machine"], date, plan.command, plan.rounds, took, beside, results)
 
 
 class _Rounds:
@@ -55,6 +61,7 @@ class _Rounds:
 
     def __init__(self, plan: Plan, guests: Guests, listener: Listener) -> None:
         self._plan, self._guests, self._listener = plan, guests, listener
+        self.cancelled = False
         self._request = requests.Request("", plan.python, str(Path.cwd()))
 
     def of(self, workload: str) -> Result:
@@ -73,7 +80,7 @@ class _Rounds:
         """Time a way, then profile it in another process; one that failed is not tried again."""
         where = f"{workload}, round {number + 1} of {self._plan.rounds}"
         for task, parsed in (("time", record.timed), ("profile", record.profiled)):
-            if row.why:
+            if row.why or self.cancelled:
                 break
             doing = f"{where}: {'timing' if task == 'time' else 'profiling'} {row.way}"
             trace = self._trace(workload, row.way) if task == "profile" and number == 0 else ""
@@ -89,14 +96,17 @@ class _Rounds:
 
     def answer(self, task: str, workload: str, way: str, doing: str, trace: str = "") -> dict[str, Any]:
         """Run one task in a process of its own; return what it found, or a dict with the `error` in a sentence."""
+        if self.cancelled:
+            return {"error": "cancelled"}
         imports = requests.COMPILER if way == COMPILED else []
         given = {"task": task, "workload": workload, "way": way, "trace": trace, "imports": imports, "file": ""}
         guest = self._guests.guest(self._request, self._listener.say)
         self._listener.say(doing)
         try:
-            ended = guest.ask({"runner": _RUNNER, **given}, self._plan.deadline)
+            ended = guest.ask({"runner": _RUNNER, **given}, self._plan.deadline, cancelled=self._listener.cancelled)
         finally:
             self._listener.say("")
+        self.cancelled = ended.ended.get("how") == "cancelled"
         return _found(ended, self._plan.deadline)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import NamedTuple
+
+from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import shortened
 
 PUBLISHED_IN = "Lei Mao, PyTorch CUDA Graph Capture, 2026-01-12 (RTX 5080)"
 STEPS = 7  # profiled steps of which Self CPU time is the total, there and here
@@ -50,6 +54,19 @@ WORKLOADS = (
     ),
 )
 WORKLOAD = {workload.name: workload for workload in WORKLOADS}
+
+
+def known(name: str) -> str:
+    """Return the name of a workload.
+
+    Raises:
+        SkillError: there is none of that name; the message gives the nearest.
+    """
+    if name in WORKLOAD:
+        return name
+    near = difflib.get_close_matches(name, WORKLOAD, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(WORKLOAD)}"
+    raise SkillError(f"skill bench: there is no workload {shortened(name)}; {hint}")
 
 
 def of_workload(name: str) -> list[Way]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _ROUNDS, _DEADLINE = 3, 120.0
 _MEASURES = ("rounds", "python", "deadline", "traces")
-_AFTER = "references/profiling.md#why-self-cpu-time-total-misleads-for-graphs"
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -60,36 +59,19 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table, measured or kept; write the files that were asked for; return the exit code."""
     from cudagraph_skill.bench import output
+    from cudagraph_skill.bench.ways import known
 
     if args.list:
         print(output.listed("json" if args.json else "text"))
         return 0
     with named_verdict():
-        names = _workloads(args)
+        names = list(dict.fromkeys(map(known, args.workload or ())))
         _refuse(args, names)
         bench = _shown(args, names) if args.show else _measured(args, names)
-    follow = next_step.steps(args).read(_AFTER)
+    follow = next_step.steps(args).read(output.AFTER)
     print(as_json(output.data(bench, follow)) if args.json else output.text(bench, follow))
     _write(args, bench)  # after the answer, which a full disk must not lose
     return 0 if output.is_complete(bench) else 1
-
-
-def _workloads(args: argparse.Namespace) -> list[str]:
-    """Return the workloads that were named, each once.
-
-    Raises:
-        SkillError: there is none of that name.
-    """
-    import difflib
-
-    from cudagraph_skill.bench.ways import WORKLOAD
-
-    for name in args.workload or ():
-        if name not in WORKLOAD:
-            near = difflib.get_close_matches(name, WORKLOAD, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(WORKLOAD)}"
-            raise SkillError(f"skill bench: there is no workload {shortened(name)}; {hint}")
-    return list(dict.fromkeys(args.workload or ()))
 
 
 def _refuse(args: argparse.Namespace, names: list[str]) -> None:
@@ -127,9 +109,9 @@ def _measured(args: argparse.Namespace, names: list[str]) -> Bench:
     number = args.rounds or _ROUNDS
     with Progress() as progress, session.Guests() as guests, _traces(args) as folder:
         plan = rounds.Plan(wanted, number, python, args.deadline or _DEADLINE, folder)
-        named = "".join(f" --workload {name}" for name in wanted)
-        command = f"skill bench{named} --rounds {number}"
-        return rounds.measured(plan, command, guests, session.Listener(progress.say, forward=echo))
+        bench = rounds.measured(plan, guests, session.Listener(progress.say, forward=echo))
+    assert bench is not None  # nothing cancels it here
+    return bench
 
 
 def _shown(args: argparse.Namespace, names: list[str]) -> Bench:
