@@ -314,7 +314,7 @@ def test_without_a_count_of_the_work_the_other_numbers_stand() -> None:
     assert given.cost is not None
     assert given.cost.limit is None
     assert call.said(given, given.cost) == "graph it: 5.0 times as fast (measured); 1 ms now, 200 us as a graph"
-    assert "limit" not in call_output.text(given, READER)
+    assert "  limit  " not in call_output.text(given, READER)
     assert "limit of this GPU" not in html.rendered(of_call.page(given, READER.steps))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 READER = Reader(Steps(lambda what: f"read {what}", str, str, lambda what: f"explain {what}"), lambda _: ([], []), False)
+AFTER = "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide"
 EQUAL, WRONG = Agreement("equal", 0.0, "", 0), Agreement("wrong", 0.5, "result", 4)
 SOURCE = '''"""A program."""
 import torch
@@ -138,7 +139,11 @@ def test_the_table_has_each_way_and_why_another_was_not_timed() -> None:
     assert lines[1].split()[:3] == ["way", "against", "eager"]
     assert [line.split()[0] for line in lines[2:6]] == ["eager", "manual", "compile", "partial"]
     assert "note: compile is wrong from call 5 on, in result" in lines
-    assert lines[-3:] == ["import train", "", "next: read references/profiling.md#what-makes-a-replay-slow"]
+    assert lines[-3:] == [
+        "import train",
+        "",
+        "next: read references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide",
+    ]
 
 
 def test_data_has_all_rounds_and_the_choice() -> None:

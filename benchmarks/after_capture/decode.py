@@ -6,7 +6,8 @@ head and reads the whole cache, and top-k is a sort. `after` uses, of references
 - "Hand-fused kernels: when they pay, and Triton in a capture": five a layer. The norm is in the product after it, rotation and
   the write to the cache in the first product, the residual in the product before it; several programs share the positions of a
   head that are seen so far, and the last of them adds up.
-- "Sampling and bookkeeping on the device": one kernel cuts to the top, draws, looks up the next input and counts the position.
+- "Sampling and bookkeeping on the device: the host looks every N steps": one kernel cuts to the top, draws, looks up the next
+  input and counts the position.
 - "Branches inside one graph: fork and join": the random numbers, by the call that eager makes, are drawn beside the layers.
 
 Numbers are rounded to bfloat16 where eager rounds them; only sums are added in another order.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture import output as capture_output
 from cudagraph_skill.decide import call
-from cudagraph_skill.decide.decision import BUSY, GRAPH, LITTLE, percent
+from cudagraph_skill.decide.decision import BUSY, GRAPH, LITTLE, percent, times
 from cudagraph_skill.text import duration, printable, shortened
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from cudagraph_skill.text import Steps
 
 _BUSY = "references/profiling.md#when-not-to-use-cuda-graphs-over-95--busy"
-_SLOW_REPLAY = "references/profiling.md#what-makes-a-replay-slow"
+_AFTER = "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide"
+_ORDER = "references/after-capture.md#in-which-order-to-try-what-makes-a-replay-faster"
+_FAR = 1.5  # times the limit, from which on there is something to gain after the capture
 _NAMED = 4  # kernels
 
 
@@ -88,7 +90,7 @@ def next_step(result: CaptureResult, steps: Steps) -> str:
     if judged == BUSY:
         return steps.read(_BUSY)
     if judged in (GRAPH, LITTLE) and result.cost is not None and call.is_tiny(result.cost) and result.verdict == "safe":
-        return steps.read(_SLOW_REPLAY)
+        return steps.read(_AFTER)
     return capture_output.next_step(result, steps)
 
 
@@ -109,9 +111,10 @@ def notes(cost: Cost) -> list[str]:
     if call.is_tiny(cost) and seen is not None:
         said.append(
             f"most of a replay is the price of {seen.captured_nodes:.0f} nodes ({seen.shortest * 1e6:.1f} us at least, and "
-            f"{seen.node * 1e6:.2f} us between them): fewer kernels shorten it, by torch.compile, a fused optimizer, or calls "
-            "put together"
+            f"{seen.node * 1e6:.2f} us between them): fewer kernels shorten it, {_ORDER}"
         )
+    elif cost.as_graph is not None and cost.limit is not None and cost.as_graph > _FAR * cost.limit.seconds:
+        said.append(f"a replay takes {times(cost.as_graph / cost.limit.seconds)} times the limit: what shortens it, {_ORDER}")
     return said
 
 
@@ -136,8 +139,8 @@ def _numbers(result: CaptureResult, cost: Cost) -> list[str]:
     return [*lines, f"  machine     {machine}"]
 
 
-def _times(times: Times) -> str:
-    return f"{duration(times.median)} ({duration(times.least)} to {duration(times.most)})"
+def _times(given: Times) -> str:
+    return f"{duration(given.median)} ({duration(given.least)} to {duration(given.most)})"
 
 
 def _busy(kernels: Kernels, eager: Times) -> str:

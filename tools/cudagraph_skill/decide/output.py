@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.text import Steps
 
 _NEXT = {
-    ALREADY: "references/profiling.md#what-makes-a-replay-slow",
+    ALREADY: "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide",
     BUSY: "references/profiling.md#when-not-to-use-cuda-graphs-over-95--busy",
 }
 _MEASURE = "references/profiling.md#fair-ab-eager-against-graph"

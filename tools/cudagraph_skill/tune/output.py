@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.tune.choice import Choice
     from cudagraph_skill.tune.trials import Trial, Tuning
 
-_AFTER = "references/profiling.md#what-makes-a-replay-slow"
+_AFTER = "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide"
 _NAMED = 3  # modules in a line
 HEADINGS = ("way", "against eager", "a call", "from", "to", "times", "memory", "set up")
 
