@@ -12,7 +12,8 @@
     python benchmarks/receipts.py --check              exits with 1 if one failed or is missing
     python benchmarks/receipts.py export WORD ...      prints the one with the shortest command, as `--verify` writes it
 
-A receipt counts for exactly the text that was run. Programs run side by side on all GPUs, and are timed one at a time, which a
+A receipt counts for exactly the text that was run. Programs of PyTorch alone are run as `--module` writes them, in two files;
+in one file they have the same lines. Programs run side by side on all GPUs, and are timed one at a time, which a
 lock on a file ensures. Programs for Transformer Engine and Megatron-Core are skipped where these packages are not installed.
 """
 
@@ -45,7 +46,7 @@ from cudagraph_skill.scaffold import receipt  # noqa: E402
 
 EVIDENCE = HERE / "evidence" / "receipts.json"
 WRITTEN_FOR = "torch==2.11"
-_FILE = "step.py"
+_FILE, _CHECKS = "step.py", "check_step.py"
 _SIDE_BY_SIDE = {2: 6, 1: 7}  # programs of two processes on a pair of GPUs, of one on a GPU: Transformer Engine takes 9 GB each
 _DEADLINE = 150.0  # seconds of a program, without those in which it waits for its turn
 _PACKAGES = ("megatron", "transformer_engine")  # that a program may need beside torch
@@ -53,31 +54,46 @@ _Options = TypeVar("_Options", bound=NamedTuple)
 
 
 class Program(NamedTuple):
-    """A program of the suite: its command and text, how many processes it needs, and the packages it needs beside torch."""
+    """A program of the suite: its command and text, how many processes it needs, and the packages it needs beside torch.
+
+    Of a program in two files, `text` is that of the checks, which are run, and `module` that of the other.
+    """
 
     command: str
     text: str
     processes: int
     needs: tuple[str, ...]
+    module: str = ""
 
     @property
     def digest(self) -> str:
         """Return the digest that its receipt has."""
-        return receipt.digest(self.text)
+        return receipt.digest(self.module + self.text)
+
+    def write(self, folder: Path) -> Path:
+        """Write its files and return the one to run."""
+        if self.module:
+            (folder / _FILE).write_text(self.module, encoding="utf-8")
+        file = folder / (_CHECKS if self.module else _FILE)
+        file.write_text(self.text, encoding="utf-8")
+        return file
 
 
 def programs() -> dict[Options, Program]:
     """Render every program that is offered."""
     from cudagraph_skill.scaffold import render, rules
     from cudagraph_skill.scaffold import versions as releases
-    from cudagraph_skill.scaffold.options import spelled
+    from cudagraph_skill.scaffold.options import PLAIN, spelled
 
     versions = releases.choose([WRITTEN_FOR], {})
     suite = {}
     for options in rules.offered():
-        text = render.program(options, versions, _FILE)
+        if options.workflow in PLAIN:
+            module, text = render.module(options, versions, _FILE)
+        else:
+            module, text = "", render.program(options, versions, _FILE)
         needs = tuple(package for package in _PACKAGES if package in text)
-        suite[options] = Program(spelled(options), text, 2 if options.ddp or options.fsdp else 1, needs)
+        suite[options] = Program(spelled(options), text, 2 if options.ddp or options.fsdp else 1, needs, module)
     return suite
 
 
@@ -136,8 +152,7 @@ def _verified(program: Program, folder: Path, free: queue.SimpleQueue[str], end:
 
 def _verified_on(program: Program, folder: Path, gpus: str, end: float) -> receipt.Receipt | None:
     own = Path(tempfile.mkdtemp(dir=folder))
-    file = own / _FILE
-    file.write_text(program.text, encoding="utf-8")
+    file = program.write(own)
     start = time.monotonic()
     try:
         ran = receipt.run_guest(
@@ -153,10 +168,10 @@ def _verified_on(program: Program, folder: Path, gpus: str, end: float) -> recei
     except SkillError as error:
         sys.stderr.write(f"{program.command}: {error}\n")
         return None
-    made = receipt.received(file, program.text, ran, program.command)
+    made = receipt.received(file, program.module + program.text, ran, program.command)
     sys.stderr.write(f"{made.verdict} {time.monotonic() - start:.0f} s {program.command}: {made.said}\n")
     log = made.log if made.verdict != "ok" else ""
-    return made._replace(file=_FILE, said=made.said.replace(f"{own}/", ""), log=log.replace(f"{own}/", ""))
+    return made._replace(file=file.name, said=made.said.replace(f"{own}/", ""), log=log.replace(f"{own}/", ""))
 
 
 # The evidence ---------------------------------------------------------------------------------------------------------

@@ -42,14 +42,25 @@ class Case(NamedTuple):
     verdict: str = "ok"
     said: tuple[str, ...] = ()
 
+    @property
+    def is_module(self) -> bool:
+        """Return whether the program is written in two files."""
+        return "--module" in self.options
+
+    def receipt(self, file: Path) -> Path:
+        """Return where the receipt of the program at `file` is written."""
+        return file.with_name(f"{'check_' * self.is_module}{file.stem}.receipt.json")
+
 
 CASES = (
     Case("manual", "manual --training"),
+    Case("module", "manual --training --module"),
+    Case("a module of buckets of lengths", "manual-over-compile --buckets --module", ("DIM = 0", "DIM = 1")),
     Case("ddp", "manual --training --ddp"),
     Case("reduce-overhead", "reduce-overhead --training --amp bf16"),
     Case(
         "a batch that does not reach the graph",
-        "manual --training",
+        "manual --training --module",
         ("        self.x.copy_(x, non_blocking=True)\n", ""),
         "failed",
         ("parity does not hold", 'prepare("eager")'),
@@ -57,7 +68,7 @@ CASES = (
     Case(
         "the host reads in the step",
         "manual --training",
-        ("        total = self.backward(x, y)\n", "        total = self.backward(x, y)\n        assert total.item() > 0\n"),
+        ("        loss.backward()\n", "        loss.backward()\n        assert loss.item() > 0\n"),
         "failed",
         ("parity failed: ", "sync-op-during-capture", "CG201", 'prepare("eager")'),
     ),
@@ -93,8 +104,10 @@ VERDICTS = {"right": ("safe", 0), "reads": ("capture_error", 10), "counts": ("si
 def digest() -> str:
     """Return a hash of the cases and the programs that they write."""
     versions = releases.choose([WRITTEN_FOR], {})
-    asked = [rules.checked(programs.options(_asked(case.options))) for case in CASES]
-    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS), *(render.program(options, versions, "step.py") for options in asked)]
+    texts = [repr(CASES), FUNCTIONS, repr(VERDICTS)]
+    for case in CASES:
+        options = rules.checked(programs.options(_asked(case.options)))
+        texts += render.module(options, versions) if case.is_module else [render.program(options, versions)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -102,7 +115,11 @@ def _asked(options: str) -> dict[str, Any]:
     """Convert the options of a command to arguments of the tool `scaffold`."""
     workflow, *words = options.replace("--", "").split()
     values = {"amp": words[words.index("amp") + 1]} if "amp" in words else {}
-    return {"workflow": workflow, **values, **{word: True for word in words if word in ("training", "ddp")}}
+    return {
+        "workflow": workflow,
+        **values,
+        **{word: True for word in words if word in ("training", "ddp", "module", "buckets")},
+    }
 
 
 # The command ----------------------------------------------------------------------------------------------------------
@@ -115,7 +132,7 @@ def commanded(case: Case, python: str) -> dict[str, Any]:
         _edit(Path(folder, "step.py"), case)
         done = _skill(folder, "scaffold", "--verify", "step.py", "--python", python, "--json")
         report = json.loads(done.stdout or "{}")
-        kept = Path(folder, "step.receipt.json")
+        kept = case.receipt(Path(folder, "step.py"))
         text = json.dumps(report)
         wrong = [
             f"{what}: {seen!r}, must be {must!r}"
@@ -210,7 +227,7 @@ async def _verified(client: Client, case: Case) -> dict[str, Any]:
     result: Any = await client.call_tool("scaffold", {"path": str(file), "verify": True})
     verified = (result.structured_content or {}).get("verified") or {"said": result.content[0].text}
     wrong = [f"{verified.get('verdict')}, must be {case.verdict}"] * (verified.get("verdict") != case.verdict)
-    wrong += ["no receipt beside the program"] * (not file.with_suffix(".receipt.json").exists())
+    wrong += ["no receipt beside the program"] * (not case.receipt(file).exists())
     return _row(f"scaffold: {case.name}", verified, [*wrong, *_unsaid(case, json.dumps(verified))])
 
 

@@ -700,6 +700,38 @@ def test_the_newest_receipt_of_each_offered_program_is_kept(suite: Any, tmp_path
     assert suite.machines(rows) == ["2 programs on H200, driver 580, torch 2.11, Python 3.12, 2026-11-22"]
 
 
+@needs_torch
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("holds", [True, False])
+def test_the_check_of_a_checkpoint_is_reported_under_its_name(holds: bool, tmp_path: Path) -> None:
+    file = write(tmp_path, "(parity, rollback, resume, timing)")
+    with file.open("a") as opened:
+        opened.write(f"\n\ndef resume():\n    assert {holds}\n    return {{'steps': 20, 'bit_equal': True}}\n")
+    result = verified(file)
+    if holds:
+        assert (result.verdict, result.report["resume"]) == ("ok", {"steps": 20, "bit_equal": True})
+    else:
+        assert result.verdict == "failed"
+        assert result.said.startswith("resume does not hold: AssertionError")
+
+
+def test_how_far_rounding_goes_is_said() -> None:
+    parity = {"steps": 50, "without_graph_twice": 0.0, "sensitivity": 2e-6, "graph": 0.0}
+    assert "(which differs from itself by 0, and by 2e-06 where rounding differs)" in receipt.shown({"parity": parity})
+
+
+def test_a_receipt_is_of_the_module_too(suite: Any, programs: Any, tmp_path: Path) -> None:
+    program = next(program for program in programs.values() if program.module)
+    file = program.write(tmp_path)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["check_step.py", "step.py"]
+    assert receipt.checked_by(tmp_path / "step.py") == receipt.checked_by(file) == file
+    assert receipt.digest(receipt.with_modules(file, file.read_text())) == program.digest
+    (tmp_path / "step.py").write_text(program.module + "# changed\n")
+    assert receipt.digest(receipt.with_modules(file, file.read_text())) != program.digest
+    assert {bool(program.module) for program in programs.values()} == {True, False}
+    assert suite.Program(*program[:4], "").digest != program.digest
+
+
 def test_a_receipt_of_another_text_does_not_count(suite: Any) -> None:
     known = {name: suite.Program(name, "text", 1, ()) for name in ("a", "b")}
     rows = [row("a", digest=known["a"].digest), row("b"), row("c", "failed")]

@@ -92,7 +92,7 @@ def test_every_option_is_offered_somewhere() -> None:
 
 
 def test_every_template_is_used_by_some_program_or_template() -> None:
-    used = {render.template(options) for options in OFFERED}
+    used = {"header.py.jinja"}.union(*(render.templates(options) for options in OFFERED))
     for path in TEMPLATES.iterdir():
         used |= set(re.findall(r'include "([\w.]+)"', path.read_text()))
     assert used == {path.name for path in TEMPLATES.iterdir()}
@@ -235,7 +235,7 @@ def test_what_changed_between_releases_changes_the_program() -> None:
     assert "from torch.distributed._composable.fsdp import FSDPModule, fully_shard" in old
     assert "from torch.distributed.fsdp import FSDPModule, fully_shard" in new
     registers, finds = (render.program(rng, versions.choose([f"torch=={release}"], {})) for release in ("2.13", "2.14"))
-    assert "self.graph.register_generator_state(training.generator)" in registers
+    assert "self.graph.register_generator_state(self.generator)" in registers
     assert "register_generator_state" not in finds
 
 

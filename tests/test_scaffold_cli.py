@@ -135,6 +135,30 @@ def test_into_writes_the_file_and_says_how_to_go_on(skill: Skill) -> None:
     assert "torch.bfloat16" in Path("step.py").read_text()
 
 
+def test_a_module_and_its_checks_are_printed_or_written_together(skill: Skill, verified: dict[str, Any]) -> None:
+    asked = ("scaffold", "7", "--training", "--module", *FOR)
+    code, out, err = skill(*asked)
+    assert code == 0
+    assert out.startswith('# step.py\n"""')
+    module, checks = out.removeprefix("# step.py\n").split("\n\n# check_step.py\n")
+    assert err.splitlines()[-1].endswith("--for torch==2.11 --module --into step.py")
+    data = json.loads(skill(*asked, "--json")[1])
+    assert (data["program"], data["checks"]) == (f"{module}", checks)
+    code, out, _ = skill(*asked, "--into", "step.py")
+    assert (code, Path("step.py").read_text(), Path("check_step.py").read_text()) == (0, module, checks)
+    assert out.startswith("step.py and check_step.py: workflow 7, manual")
+    assert out.splitlines()[-1] == "next: skill scaffold --verify step.py"
+    assert skill("scaffold", "--verify", "step.py")[0] == 0
+    assert verified["file"] == Path("check_step.py")
+    Path("step.py").unlink()
+    code, _, err = skill(*asked, "--into", "step.py")
+    assert (code, Path("step.py").exists()) == (2, False)
+    assert "`--into check_step.py`: it is there already" in err
+    assert skill(*asked, "--into", "step.py", "--force", "--verify")[0] == 0
+    assert verified["command"].endswith("--for torch==2.11 --module")
+    assert json.loads(Path("check_step.receipt.json").read_text())["file"] == "check_step.py"
+
+
 @pytest.mark.parametrize("name", ["-dash.py", "a b.py", "e\x1b[31m\n'\\.py", "é\udcff.py"])
 def test_the_next_command_names_any_file_as_a_shell_takes_it(name: str, skill: Skill, verified: dict[str, Any]) -> None:
     code, out, _ = skill("scaffold", "7", "--training", *FOR, f"--into={name}")
@@ -153,7 +177,7 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
     code, out, err = skill("scaffold", "7", "--training", "--accumulate", *FOR, "--json")
     data = json.loads(out)
     assert (code, err) == (0, "")
-    assert set(data) == {"workflow", "options", "versions", "program", "path", "notes", "next"}
+    assert set(data) == {"workflow", "options", "versions", "program", "checks", "path", "notes", "next"}
     assert (data["workflow"], data["options"]) == ("manual", {"training": True, "accumulate": 4})
     assert data["versions"] == {"torch": "2.11"}
     ast.parse(data["program"])
@@ -185,6 +209,11 @@ def test_json_has_the_documented_keys(skill: Skill) -> None:
         (["manual", "--training", "--for", ""], "such as torch==2.6"),
         (["manual", "--for", "torch==2.6;megatron-core==0.15"], "is not a release"),
         (["manual", "--for", "torch==2.6", "--for", "torch==2.9"], "asks for torch 2.6 and 2.9"),
+        (["profile", "--module"], "nearest: `skill scaffold --workflow manual-over-compile --module`"),
+        (["6", "--module"], "so it is one file; nearest: leave out `--module`"),
+        (["manual", "--module", "--into", "a-b.py"], "a-b is no name of a module; for example `--into step.py`"),
+        (["--module"], "--module is given, but no workflow"),
+        (["--verify", "mine.py", "--module"], "leave out --module"),
         (["manual", "--force"], "name it with --into FILE"),
         (["manual", "--deadline", "3"], "add --verify"),
         (["manual", "--processes", "2"], "add --verify"),

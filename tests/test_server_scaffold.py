@@ -75,11 +75,40 @@ def test_scaffold_gives_the_program_in_text_and_as_data() -> None:
     assert data["verified"] is None
 
 
+def test_a_module_and_its_checks_are_given_or_written(tmp_path: Path) -> None:
+    data = _scaffold(**STEP, module=True).structured_content
+    assert "from step import Training" in data["checks"]
+    assert data["next"] == "save them as step.py and check_step.py, then run: python check_step.py"
+    (tmp_path / "check_step.py").write_text("x = 1\n")
+    data = _scaffold(tmp_path, **STEP, module=True).structured_content
+    written = _scaffold(tmp_path, **_arguments(data["next"])).structured_content
+    assert Path(written["path"]).name == "step2.py"
+    assert (written["program"], written["checks"]) == ("", "")
+    assert "from step2 import Training" in (tmp_path / "check_step2.py").read_text()
+    refused = _scaffold(workflow="profile", module=True)
+    assert refused.is_error
+    assert refused.content[0].text.endswith('nearest: `scaffold(workflow="manual-over-compile", module=true)`')
+
+
+def test_checks_beside_a_module_lie_in_the_allowed_folder_too(tmp_path: Path) -> None:
+    allowed, other = tmp_path / "project", tmp_path / "other"
+    for folder in (allowed, other):
+        folder.mkdir()
+    (other / "mine.py").write_text("x = 1\n")
+    (allowed / "check_step.py").symlink_to(other / "mine.py")
+    (allowed / "step.py").write_text("y = 1\n")
+    for arguments in ({**STEP, "module": True, "replace": True}, {"verify": True}):
+        result = _scaffold(allowed, **arguments, path="step.py")
+        assert result.is_error
+        assert "may not be written or run" in result.content[0].text
+    assert (other / "mine.py").read_text() == "x = 1\n"
+
+
 def test_every_option_of_the_programs_is_an_argument() -> None:
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools()).tools}
     arguments = tools["scaffold"].input_schema["properties"]
     assert set(Options._fields) <= set(arguments)
-    assert set(arguments) == {*Options._fields, "versions", "path", "replace", "verify", "deadline"}
+    assert set(arguments) == {*Options._fields, "versions", "module", "path", "replace", "verify", "deadline"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import anyio.to_thread
 from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import file as programs
-from cudagraph_skill.scaffold import output, receipt
+from cudagraph_skill.scaffold import output, receipt, render, rules
 from cudagraph_skill.scaffold.options import OPTIONS, WORKFLOWS, Option, Options
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
@@ -53,12 +53,16 @@ class Verified(BaseModel):
 
 
 class Written(BaseModel):
-    """A program; its text stands in `program`, or in the file `path`. `verified` where its checks were run."""
+    """A program; its text stands in `program`, or in the file `path`. `checks` is the second file of a module, check_FILE.
+
+    `verified` where its checks were run.
+    """
 
     workflow: str = ""
     options: dict[str, Any] = {}
     versions: dict[str, str] = {}
     program: str = ""
+    checks: str = ""
     path: str = ""
     notes: list[str] = []
     next: str
@@ -70,6 +74,7 @@ class _Asked(NamedTuple):
 
     options: dict[str, Any]
     versions: list[str]
+    module: bool
     path: str
     replace: bool
     verify: bool
@@ -123,6 +128,7 @@ class Programs:
         versions: Annotated[
             list[str] | str | None, Field(description="Write for these, such as torch==2.6; none: for what is installed.")
         ] = None,
+        module: Annotated[bool, Field(description="Write two files: a module to keep, and its checks, check_FILE.")] = False,
         path: Annotated[str | None, Field(description="Write it to this file, in a folder that the server may use.")] = None,
         replace: Annotated[bool, Field(description="Replace that file if it exists.")] = False,
         verify: Annotated[bool, Field(description="Run the checks of the file on the GPU, and write a receipt.")] = False,
@@ -135,11 +141,11 @@ class Programs:
         not instructions.
         """
         options["workflow"] = str(workflow or "")
-        asked = _Asked(options, _each(versions or []), path or "", replace, verify)
+        asked = _Asked(options, _each(versions or []), module, path or "", replace, verify)
         try:
             text, data, command = await anyio.to_thread.run_sync(self._written, asked)
             if verify:
-                progress, file = Progress(context), Path(data.path)
+                progress, file = Progress(context), self._checks(data.path)
                 made = await self._captures.in_turn(
                     context, lambda stop: self._verified(file, command, deadline, progress, stop)
                 )
@@ -156,29 +162,44 @@ class Programs:
         if not asked.options["workflow"]:
             return "", Written(path=path, next=""), ""
         wanted = programs.options(asked.options)
-        if path:
+        if asked.module:
+            rules.divisible(wanted)
+        if path and asked.module:
+            self._place(render.checks_file(path), is_new=True)
+            programs.writable_module(path, asked.replace)
+        elif path:
             programs.writable(path, asked.replace)
-        program = programs.write(wanted, asked.versions, self._captures.python, asked.path)
+        program = programs.write(wanted, asked.versions, self._captures.python, asked.path, asked.module)
         if path:
-            programs.save(program.text, path, asked.replace)
+            programs.save_program(program, path, asked.replace)
         data = Written(**output.program_data(program, path, self._next(program, path, asked)))
         data.notes = [in_arguments(note) for note in data.notes]
-        text = "\n".join([*([] if path else [program.text]), *data.notes, f"next: {data.next}"])
+        text = "\n".join([*([] if path else [output.program_text(program)]), *data.notes, f"next: {data.next}"])
         return text, data, f"skill scaffold {program.command}"
 
     def _next(self, program: Program, path: str, asked: _Asked) -> str:
         if path:
             return call("scaffold", {"path": path, "verify": True})
         if self._captures.allowed:
-            return call("scaffold", {**program.options._asdict(), "versions": asked.versions, "path": self._free()})
-        processes = programs.processes(program.text)
+            beside = {"versions": asked.versions, "module": asked.module, "path": self._free()}
+            return call("scaffold", {**program.options._asdict(), **beside})
+        processes = programs.processes(program.checks or program.text)
         launch = "python" if processes == 1 else f"torchrun --nproc-per-node {processes}"
+        if program.checks:
+            return f"save them as step.py and check_step.py, then run: {launch} check_step.py"
         return f"save it as step.py, then run: {launch} step.py"
 
     def _free(self) -> str:
-        """Return the name of a file that is not there yet."""
+        """Return the name of a file that is not there yet, nor the checks of such a module."""
         names = ("step.py", *(f"step{number}.py" for number in range(2, 100)))
-        return next((name for name in names if not os.path.lexists(self._place(name, is_new=True))), names[-1])
+        return next((name for name in names if not any(map(self._is_there, (name, render.checks_file(name))))), names[-1])
+
+    def _is_there(self, name: str) -> bool:
+        return os.path.lexists(self._place(name, is_new=True))
+
+    def _checks(self, path: str) -> Path:
+        """Return the file whose checks verify the one at `path`; it lies in an allowed folder too."""
+        return Path(self._place(str(receipt.checked_by(Path(path))), is_new=False))
 
     def _place(self, path: str, is_new: bool) -> str:
         """Return the file in an allowed folder that a path means.
@@ -242,7 +263,7 @@ def _refuse(asked: _Asked) -> None:
         raise SkillError("replace=true is for a file: name it with path")
     if asked.options["workflow"]:
         return
-    given = [name for name, value in {**asked.options, "versions": asked.versions}.items() if value]
+    given = [name for name, value in {**asked.options, "versions": asked.versions, "module": asked.module}.items() if value]
     if given and asked.verify:
         raise SkillError(f"{' and '.join(given)} without a workflow: name one, or leave that out to verify what is at path")
     if not asked.verify:

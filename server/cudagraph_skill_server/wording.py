@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _ARGUMENTS = {"into": "path", "for": "versions", "force": "replace", "shape": "shapes"}  # named otherwise than the option
-_DEFAULTS = {**Options._field_defaults, **Answers._field_defaults, "replace": False, "verify": False}
+_DEFAULTS = {**Options._field_defaults, **Answers._field_defaults, "module": False, "replace": False, "verify": False}
 _FLAGS = [name for name, value in _DEFAULTS.items() if value is False or name == "training"]
 _VALUED = {*Options._fields, *Answers._fields, "path", "versions", "deadline", "inputs", "nproc", "skip"}.difference(_FLAGS)
 _ALONE = {**{name: f"{name}=true" for name in _FLAGS}, **{name: name for name in _VALUED}, "inference": "training=false"}
@@ -57,7 +57,7 @@ def argument(words: str, beside: Mapping[str, Any] | None = None) -> str:
             return tool
         case ["skill", "scaffold" | "recommend" as tool, *options] if given := _given(options):
             kept = [f"{name}={literal(value)}" for name, value in (beside or {}).items()]
-            return f"{tool}({', '.join([*given, *kept])})"
+            return f"{tool}({', '.join(dict.fromkeys([*given, *kept]))})"
         case _:
             return ", ".join(_given(split)) or words
 

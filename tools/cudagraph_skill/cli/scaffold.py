@@ -31,6 +31,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "example: skill scaffold                              (the workflows and options)\n"
         "         skill scaffold manual --training --amp bf16 > step.py\n"
         "         skill scaffold --workflow 3 --training --into step.py --verify\n"
+        "         skill scaffold manual --training --module --into step.py      (the step, and check_step.py beside it)\n"
         "         skill scaffold --verify step.py             (run its checks and write a receipt next to it)",
         PROGRAM_EXIT_CODES,
     )
@@ -43,8 +44,9 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument(
         "--for", action="append", dest="versions", metavar="PKG==V", help="write for this version, for example torch==2.6"
     )
+    new.add_argument("--module", action="store_true", help="write two files: a module to keep, and its checks, check_FILE")
     new.add_argument("--into", metavar="FILE", help="write the program to this file instead of stdout")
-    new.add_argument("--force", action="store_true", help="overwrite the file of --into")
+    new.add_argument("--force", action="store_true", help="overwrite the file of --into, and that of its checks")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
     check = new.add_argument_group("on the GPU", "run the checks of the program with your interpreter, in a separate process")
     check.add_argument("--verify", nargs="?", const="", metavar="FILE", help="verify the new program, or this file")
@@ -80,18 +82,21 @@ def run(args: argparse.Namespace) -> int:
 def _write(args: argparse.Namespace, asked: dict[str, Any]) -> Program:
     """Render the program, and save it where a file is named; what stands in its way is said before anything is written."""
     from cudagraph_skill.scaffold import file as programs
+    from cudagraph_skill.scaffold import render, rules
 
     wanted = programs.options(asked)
+    if args.module:
+        rules.divisible(wanted)
     if args.into is not None:
-        programs.writable(args.into, args.force)
+        (programs.writable_module if args.module else programs.writable)(args.into, args.force)
     if args.verify is not None:
         from cudagraph_skill.scaffold import receipt
 
-        receipt.place(Path(args.into))
+        receipt.place(Path(render.checks_file(args.into) if args.module else args.into))
     versions = [version for text in args.versions or () for version in text.split(",")]
-    program = programs.write(wanted, versions, args.python or "", args.into or "")
+    program = programs.write(wanted, versions, args.python or "", args.into or "", args.module)
     if args.into is not None:
-        programs.save(program.text, args.into, args.force)
+        programs.save_program(program, args.into, args.force)
     return program
 
 
@@ -105,7 +110,7 @@ def _print(args: argparse.Namespace, program: Program) -> int:
     if args.json:
         print(scaffolding.as_json(scaffolding.program_data(program, args.into or "", step)))
     elif args.into is None:
-        print(program.text, end="", flush=True)
+        print(scaffolding.program_text(program), end="", flush=True)
         say(notes)
     else:
         print(notes)
@@ -122,7 +127,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
         )
     workflow = args.name or args.workflow
     if not workflow:
-        _refuse_without_workflow(args, (*OPTIONS, "inference", "versions", "into"))
+        _refuse_without_workflow(args, (*OPTIONS, "inference", "versions", "module", "into"))
     if args.into is None:
         _refuse_without_file(args)
     if args.verify is None:
@@ -207,7 +212,7 @@ def _verify(args: argparse.Namespace, file: str, command: str = "", written: dic
     from cudagraph_skill.scaffold import output as scaffolding
     from cudagraph_skill.scaffold import receipt
 
-    path = Path(file)
+    path = receipt.checked_by(Path(file))
     processes = args.processes or programs.processes(receipt.program_text(path))
     with Progress() as progress:
         made = receipt.verify(

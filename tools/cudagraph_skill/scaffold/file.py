@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import keyword
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import files
@@ -17,7 +19,6 @@ from cudagraph_skill.text import operand, quoted, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _ALIASES = {
     "te": "transformer-engine",
@@ -35,7 +36,8 @@ _PLAIN = re.compile(r"[\w./+-]{1,60}")  # a file name that the program's docstri
 class Program(NamedTuple):
     """A program: `written_for` says for which versions and where they come from; `command` holds the arguments that make it.
 
-    `unused` are requested versions of packages that the program does not use.
+    `unused` are requested versions of packages that the program does not use; `checks` is the text of the second file of a
+    program that is a module, else "".
     """
 
     options: Options
@@ -44,6 +46,7 @@ class Program(NamedTuple):
     text: str
     command: str
     unused: tuple[str, ...] = ()
+    checks: str = ""
 
 
 def workflow(text: str) -> str:
@@ -81,10 +84,10 @@ def options(asked: Mapping[str, Any]) -> Options:
     given["workflow"] = workflow(asked["workflow"])
     if given["workflow"] in ALWAYS_TRAIN and not asked.get("inference"):
         given["training"] = True
-    return rules.checked(Options(**given))
+    return rules.checked(rules.implied(Options(**given)))
 
 
-def write(wanted: Options, versions: Sequence[str], python: str, file: str = "") -> Program:
+def write(wanted: Options, versions: Sequence[str], python: str, file: str = "", module: bool = False) -> Program:
     """Render the program for `versions` ("torch==2.6"), and otherwise for the releases that `python` has installed.
 
     Args:
@@ -92,10 +95,13 @@ def write(wanted: Options, versions: Sequence[str], python: str, file: str = "")
         versions: Requirements as `--for` takes them.
         python: The user's interpreter; "" for that of the active environment.
         file: The file that the program's docstring names.
+        module: Write it as a module and its checks.
 
     Raises:
-        SkillError: A version is invalid or not supported; the named interpreter does not answer.
+        SkillError: A version is invalid or not supported; the named interpreter does not answer; the program is no module.
     """
+    if module:
+        rules.divisible(wanted)
     needed = _packages(wanted)
     releases.choose(versions, {})  # report a mistake in --for before an interpreter is started
     used = [text for text in versions if releases.package_of(text) in needed]
@@ -106,9 +112,12 @@ def write(wanted: Options, versions: Sequence[str], python: str, file: str = "")
     chosen = releases.choose(versions, rest)
     written_for = {name.replace("_", "-"): releases.dotted(getattr(chosen, name)) for name in needed}
     sources = [_source(name in named, name in rest, where) for name in needed]
-    text = render.program(wanted, chosen, shown(file))
-    command = " ".join([spelled(wanted), *(f"--for {quoted(text)}" for text in used)])
-    return Program(wanted, written_for, _written_for(written_for, sources), text, command, unused)
+    if module:
+        text, checks = render.module(wanted, chosen, _shown_module(file))
+    else:
+        text, checks = render.program(wanted, chosen, shown(file)), ""
+    command = " ".join([spelled(wanted), *(f"--for {quoted(version)}" for version in used), *["--module"] * module])
+    return Program(wanted, written_for, _written_for(written_for, sources), text, command, unused, checks)
 
 
 def _packages(wanted: Options) -> list[str]:
@@ -150,6 +159,11 @@ def shown(file: str) -> str:
     return file if _PLAIN.fullmatch(file) else "FILE"
 
 
+def _shown_module(file: str) -> str:
+    """Return the same for a module, whose name stands in an import too."""
+    return shown(file) if not file or _PLAIN.fullmatch(file) else Path(file).name
+
+
 def processes(text: str) -> int:
     """Return how many processes a program needs: the number its docstring gives torchrun, else 2 if it starts a process group.
 
@@ -188,11 +202,39 @@ def _obstacle(file: str, path: Path, force: bool) -> str:
     return files.occupied(path, force)
 
 
-def save(text: str, file: str, force: bool = False) -> None:
-    """Write the program, whole or not at all; a file that is there is replaced with `force` only.
+def writable_module(file: str, force: bool) -> None:
+    """Check that a module may be written to `file`, and its checks beside it.
 
     Raises:
-        SkillError: it cannot be written, or is there.
+        SkillError: One of them may not; the message says what to change.
+    """
+    writable(file, force)
+    name = Path(file).stem
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise SkillError(
+            f"skill scaffold: `--into {operand(shortened(file))}`: its checks import it, and {shortened(name)} is no name of a "
+            f"module; for example `--into {operand(str(Path(file).with_name('step.py')))}`"
+        )
+    writable(render.checks_file(file), force)
+
+
+def save_program(program: Program, file: str, force: bool = False) -> None:
+    """Write the program, and beside it the checks of a module; what stands in the way of either is found before.
+
+    Raises:
+        SkillError: It cannot be written, or is there.
+    """
+    if program.checks:
+        writable_module(file, force)
+        save(program.checks, render.checks_file(file), force)
+    save(program.text, file, force)
+
+
+def save(text: str, file: str, force: bool = False) -> None:
+    """Write a file, whole or not at all; one that is there is replaced with `force` only.
+
+    Raises:
+        SkillError: It cannot be written, or is there.
     """
     path = writable(file, force)
     try:

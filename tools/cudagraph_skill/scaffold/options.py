@@ -51,9 +51,9 @@ class Options(NamedTuple):
     fsdp: Annotated[bool, Option("several GPUs with FSDP2")] = False
     rng: Annotated[bool, Option("random numbers from a separate torch.Generator")] = False
     partial: Annotated[bool, Option("graph the static parts around one that cannot be captured")] = False
-    buckets: Annotated[bool, Option("inputs of several sizes: one graph per size, inputs padded to the next size")] = False
+    buckets: Annotated[bool, Option("inputs of several sizes, padded to the next: a graph for each size, in one pool")] = False
     decode: Annotated[bool, Option("generate token by token with a KV cache")] = False
-    pool: Annotated[bool, Option("several graphs that share one memory pool")] = False
+    pool: Annotated[bool, Option("several graphs that share one memory pool (those of buckets do)")] = False
     fp8: Annotated[bool, Option("layers in FP8")] = False
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.output import one_line
 from cudagraph_skill.scaffold.options import OPTIONS, WORKFLOWS
+from cudagraph_skill.scaffold.render import checks_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,20 +52,30 @@ def listing_data(next_step: str) -> dict[str, Any]:
 def notes(program: Program, path: str = "") -> list[str]:
     """Return what is to be said beside the text of a program."""
     number = WORKFLOWS[program.options.workflow].number
-    what = f"{path + ': ' if path else ''}workflow {number}, {program.options.workflow}"
+    where = f"{path} and {checks_file(path)}" if path and program.checks else path
+    what = f"{where + ': ' if where else ''}workflow {number}, {program.options.workflow}"
     sentences = [one_line(f"{what}, written for {program.written_for}; replace what YOURS marks")]
     if program.unused:
         sentences.append(one_line(f"left aside, since this program does not use it: {', '.join(program.unused)}"))
     return sentences
 
 
+def program_text(program: Program) -> str:
+    """Return the text of a program; of a module and its checks each below a line with its name."""
+    if not program.checks:
+        return program.text
+    file = "step.py"
+    return f"# {file}\n{program.text}\n\n# {checks_file(file)}\n{program.checks}"
+
+
 def program_data(program: Program, path: str, next_step: str) -> dict[str, Any]:
-    """Return a program as JSON; its text is left out where it stands in a file."""
+    """Return a program as JSON; its text is left out where it stands in a file. `checks` is that of a module's second file."""
     return {
         "workflow": program.options.workflow,
         "options": {name: value for name, value in program.options._asdict().items() if value and name != "workflow"},
         "versions": program.versions,
         "program": "" if path else program.text,
+        "checks": "" if path else program.checks,
         "path": path,
         "notes": notes(program, path),
         "next": next_step,

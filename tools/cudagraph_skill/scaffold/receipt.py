@@ -20,6 +20,7 @@ from cudagraph_skill.check.input.source import parsed, read_source
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import process
 from cudagraph_skill.scaffold.guest.verify import CHECKS
+from cudagraph_skill.scaffold.render import checks_file
 from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def verify(  # noqa: PLR0913 - what to run, and who listens
     start = time.monotonic()
     ran = guest(deadline)
     raise_if_lacking(ran, python)
-    made = received(file, text, ran, command)
+    made = received(file, with_modules(file, text), ran, command)
     failed = next((event for event in ran.events if event["event"] == "failed"), {})
     if made.verdict == "ok" or failed.get("check") == "import" or not {"prepare", "batches"} <= bound(_tree(text)):
         return made
@@ -147,6 +148,22 @@ def program_text(file: Path) -> str:
             "as those of `skill scaffold` do"
         )
     return source.text
+
+
+def checked_by(file: Path) -> Path:
+    """Return the program that checks a file: check_step.py beside a module step.py that has no checks, else the file itself."""
+    checks = file.with_name(checks_file(file.name)) if file.suffix == ".py" else file
+    if checks == file or not checks.is_file():
+        return file
+    tree, _ = parsed(_decoded(file, _bytes(file)))
+    return checks if tree is not None and not bound(tree).intersection(_NEEDED) else file
+
+
+def with_modules(file: Path, text: str) -> str:
+    """Return the modules beside a program that it imports from, then its own text: all that its receipt is about."""
+    nodes = [node for node in _tree(text).body if isinstance(node, ast.ImportFrom) and not node.level]
+    beside = [file.with_name(f"{name}.py") for name in dict.fromkeys(node.module for node in nodes)]
+    return "".join([*(_decoded(path, _bytes(path)) for path in beside if path.is_file()), text])
 
 
 def _bytes(file: Path) -> bytes:
@@ -237,7 +254,7 @@ def raise_if_lacking(ran: process.Run, python: str) -> None:
 
 
 def received(file: Path, text: str, ran: process.Run, command: str = "") -> Receipt:
-    """Return the receipt of a run, without what only another run can tell."""
+    """Return the receipt of a run, without what only another run can tell; `text` is that of all its files."""
     report = {event["check"]: event["result"] for event in ran.events if event["event"] == "result"}
     notes = [event["said"] for event in ran.events if event["event"] == "note"]
     wrong = _wrong(file, ran, report)
@@ -301,9 +318,10 @@ def shown(report: Mapping[str, Any]) -> str:
     parts = []
     if {"steps", "graph", "without_graph_twice"} <= set(parity):
         back = f", {rollback['graph_then_eager']:g} after going back to eager" if "graph_then_eager" in rollback else ""
+        rounding = f", and by {parity['sensitivity']:g} where rounding differs" if "sensitivity" in parity else ""
         parts.append(
             f"over {parity['steps']} steps the graph differs by {parity['graph']:g} from the same without it{back} "
-            f"(which differs from itself by {parity['without_graph_twice']:g})"
+            f"(which differs from itself by {parity['without_graph_twice']:g}{rounding})"
         )
     else:
         parts.append("parity and rollback hold")

@@ -187,6 +187,28 @@ def checked(options: Options) -> Options:
     )
 
 
+def implied(options: Options) -> Options:
+    """Return the options without `--pool` beside `--buckets`: the graphs of buckets share one memory pool anyway."""
+    return options._replace(pool=False) if options.buckets else options
+
+
+def divisible(options: Options) -> None:
+    """Check that the program of these options can be written as a module and its checks.
+
+    Raises:
+        SkillError: It cannot; the message gives the reason and the nearest command that works.
+    """
+    if options.workflow in PLAIN:
+        return
+    if options.workflow == "profile":
+        why = "it measures once, and nothing of it is kept"
+        near = f"`skill scaffold {spelled(options._replace(workflow='manual-over-compile'))} --module`"
+    else:
+        why = "its model and its checks share the state of the library that captures it, so it is one file"
+        near = "leave out `--module`"
+    raise SkillError(f"skill scaffold: `{spelled(options)} --module`: {why}; nearest: {near}")
+
+
 def nearest(options: Options) -> Options:
     """Apply the change of each rule that refuses the options until none does."""
     for _ in RULES:

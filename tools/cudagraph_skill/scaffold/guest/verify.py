@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 CHECKS = ("parity", "rollback", "timing")
+_RESUME = "resume"  # the check of a checkpoint, in programs that train
 OLDEST_PYTHON, OLDEST_TORCH = (3, 10), (2, 4)
 STACK = signal.SIGUSR1  # makes this process write its stack, for a host that is about to end it
 _EAGER_STEPS = 50
@@ -108,7 +109,7 @@ def verified(file: str, report: Report, turn: Turn, eager: bool = False) -> int:
     except BaseException as error:  # noqa: BLE001 - also SystemExit, which is no end of a check
         return _fails(report.check or "main", error, report)
     for name, result in (came if isinstance(came, dict) else {}).items():
-        if name not in CHECKS:
+        if name not in (*CHECKS, _RESUME):
             report.add("result", check=name, result=result)
     report.add("checked")
     if turn.processes == 1 and not eager and hasattr(module, "prepare") and hasattr(module, "batches"):
@@ -124,7 +125,8 @@ def _prepare_checks(module: Any, report: Report, turn: Turn, eager: bool) -> Non
         return
     if turn.path:
         module.timing = timed_alone(module, turn)
-    for name in CHECKS:
+    own = getattr(getattr(module, _RESUME, None), "__module__", "") == module.__name__
+    for name in (*CHECKS, *([_RESUME] if own else [])):
         setattr(module, name, recorded(getattr(module, name), name, report))
 
 
