@@ -150,6 +150,9 @@ def test_a_module_and_its_checks_are_printed_or_written_together(skill: Skill, v
     assert out.splitlines()[-1] == "next: skill scaffold --verify step.py"
     assert skill("scaffold", "--verify", "step.py")[0] == 0
     assert verified["file"] == Path("check_step.py")
+    verified["found"] = {"verdict": "failed"}
+    assert skill("scaffold", "--verify", "step.py")[1].splitlines()[-1] == "next: skill check step.py"
+    verified["found"] = {}
     Path("step.py").unlink()
     code, _, err = skill(*asked, "--into", "step.py")
     assert (code, Path("step.py").exists()) == (2, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.output import one_line
@@ -132,7 +133,14 @@ def next_step(receipt: Receipt, steps: Steps) -> str:
     if receipt.verdict == "ok":
         return steps.read("SKILL.md#output-formats-and-metrics")
     named = _NAMED.match(receipt.cause)
-    return steps.explain(named[1]) if named else steps.check(receipt.file)
+    return steps.explain(named[1]) if named else steps.check(_step_of(receipt.file))
+
+
+def _step_of(file: str) -> str:
+    """Return the module step.py of check_step.py, else the file itself."""
+    path = Path(file)
+    module = path.with_name(path.name.removeprefix("check_"))
+    return str(module) if module != path and module.is_file() else file
 
 
 def _figures(result: Mapping[str, Any]) -> str:

@@ -161,9 +161,14 @@ def checked_by(file: Path) -> Path:
 
 def with_modules(file: Path, text: str) -> str:
     """Return the modules beside a program that it imports from, then its own text: all that its receipt is about."""
+    return "".join([*(_decoded(path, _bytes(path)) for path in modules(file, text)), text])
+
+
+def modules(file: Path, text: str) -> list[Path]:
+    """Return the modules beside a program that it imports from, such as step.py of check_step.py."""
     nodes = [node for node in _tree(text).body if isinstance(node, ast.ImportFrom) and not node.level]
     beside = [file.with_name(f"{name}.py") for name in dict.fromkeys(node.module for node in nodes)]
-    return "".join([*(_decoded(path, _bytes(path)) for path in beside if path.is_file()), text])
+    return [path for path in beside if path.is_file()]
 
 
 def _bytes(file: Path) -> bytes:
@@ -343,10 +348,12 @@ def explained(made: Receipt, eager: process.Run, text: str, log: str, file: Path
         failed = next((event for event in eager.events if event["event"] == "failed"), None)
         why = str(failed["error"]).partition("\n")[0][:_LONG] if failed else f"it {eager.ended or 'ended early'}"
         return made._replace(said=f"{made.said}; its eager way fails too ({printable(why)}), so this is not the graph's doing")
-    return made._replace(cause=cause(log, file), fallback=fallback(str(file), text, done["result"]["steps"]))
+    return made._replace(
+        cause=cause(log, [*modules(file, text), file]), fallback=fallback(str(file), text, done["result"]["steps"])
+    )
 
 
-def cause(log: str, file: Path) -> str:
+def cause(log: str, files: Sequence[Path]) -> str:
     """Return what the error index makes of the log and the static check of the source; "" where neither says anything."""
     from cudagraph_skill.diagnosis.entries import open_table  # noqa: PLC0415
     from cudagraph_skill.diagnosis.rank import diagnose  # noqa: PLC0415 - for a failure only
@@ -357,17 +364,17 @@ def cause(log: str, file: Path) -> str:
     if diagnoses:
         first = diagnoses[0]
         parts.append(f"{first.cause} ({first.confidence} confidence): {first.what} Fix: {first.here or first.fix}")
-    return printable(" ".join([*parts, *_static(file)]))
+    return printable(" ".join([*parts, *_static(files)]))
 
 
-def _static(file: Path) -> list[str]:
+def _static(files: Sequence[Path]) -> list[str]:
     """Return the first findings of the static check."""
     from cudagraph_skill.check import check_paths  # noqa: PLC0415 - as above
     from cudagraph_skill.check.hazards import hazard  # noqa: PLC0415
     from cudagraph_skill.check.input.settings import Options, settings  # noqa: PLC0415
 
     try:
-        findings = check_paths([str(file)], settings(file, Options())).findings
+        findings = check_paths(list(map(str, files)), settings(files[0], Options())).findings
     except Exception:  # noqa: BLE001 - what the run saw stands without it
         return []
     serious = [finding for finding in findings if hazard(finding.id).severity != "info"]
