@@ -803,8 +803,11 @@ def test_one_more_boolean_option_costs_at_most_nine_runs(clashes: dict[str, Any]
 @pytest.mark.usefixtures("on_cpu")
 def test_the_suite_runs_programs_side_by_side(suite: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = write(tmp_path).read_text(), write(tmp_path, parity="assert False").read_text()
+    checks = good.replace("import torch\n", "import torch\nfrom step import ANSWER\n\nassert ANSWER == 42\n", 1)
     wanted = [suite.Program("good", good, 1, ()), suite.Program("bad", bad, 1, ()), suite.Program("two", good, 2, ())]
+    wanted.append(suite.Program("module", checks, 1, (), "ANSWER = 42\n"))
     results = {result["command"]: result for result in suite.run(wanted, 1, 100)}
-    assert {name: result["verdict"] for name, result in results.items()} == {"good": "ok", "bad": "failed"}
+    assert {name: result["verdict"] for name, result in results.items()} == {"good": "ok", "bad": "failed", "module": "ok"}
+    assert (results["module"]["file"], results["module"]["digest"]) == ("check_step.py", wanted[-1].digest)
     assert "two: needs 2 GPUs, here are 1" in capsys.readouterr().err
     assert "step.py:" in results["bad"]["said"]
