@@ -138,10 +138,25 @@ def test_checks_say_what_they_allow_and_report_it() -> None:
         assert ("def resume()" in checks) == options.training
 
 
-def test_a_compiled_model_is_compiled_once_for_all_buckets() -> None:
-    module = render.module(Options("manual-over-compile", buckets=True), RELEASE)[0]
-    assert module.count("torch.compile(") == 1
-    assert "dynamic=True" in module
+@needs_torch
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_compiled_model_is_compiled_once_for_all_buckets(dim: int) -> None:
+    import torch
+
+    module = on_cpu(Options("manual-over-compile", buckets=True), ("DIM = 0", f"DIM = {dim}"))
+    compilations = []
+
+    def backend(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Any:
+        compilations.append(graph)
+        return graph.forward
+
+    inference = module.Inference()
+    inference.forward = torch.compile(inference.model, backend=backend)
+    inference.allocate(torch.randn(*[2] * dim, 3, 64))
+    for size in (64, 1, 20, 9):  # the largest bucket is as long as the last dimension, which is fixed
+        inference(torch.randn(*[2] * dim, size, 64))
+    assert len(compilations) == 1
 
 
 # What they do ----------------------------------------------------------------------------------------------------------
