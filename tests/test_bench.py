@@ -103,9 +103,11 @@ def test_markdown_and_the_figure_are_written_and_not_replaced_without_force(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table_file, figure = tmp_path / "t.md", tmp_path / "f.svg"
-    files = ["--markdown", str(table_file), "--plot", str(figure)]
+    report = tmp_path / "bench.html"
+    files = ["--markdown", str(table_file), "--plot", str(figure), "--html", str(report)]
     assert cli.main(["bench", "--show", str(EVIDENCE), *files]) == 0
     assert "| no graph |" in table_file.read_text()
+    assert "full step, by hand over compile" in report.read_text()
     drawn = figure.read_text()
     assert cli.main(["bench", "--show", str(EVIDENCE), *files]) == 2
     assert "add `--force` to replace it" in capsys.readouterr().err
@@ -510,10 +512,3 @@ def test_a_gpu_that_another_program_uses_is_seen(
     monkeypatch.setattr(measure, "_PAUSE", 0)
     assert measure._utilization().startswith(said)
     assert bool(measure._utilization()) == bool(said)
-
-
-@needs_torch
-def test_busy_time_counts_what_overlaps_once() -> None:
-    from cudagraph_skill.bench.guest import measure
-
-    assert measure._union([(10, 20), (15, 30), (40, 50), (42, 44)]) == 30

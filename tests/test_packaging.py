@@ -144,7 +144,7 @@ ALLOWED: dict[str, set[str]] = {
     "decide": NOUNS | {"check", "capture"},
     "tune": NOUNS | {"check", "capture"},
     "bench": NOUNS | {"capture"},
-    "report": NOUNS | {"capture", "decide", "tune"},
+    "report": NOUNS | {"capture", "decide", "tune", "bench"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
 }

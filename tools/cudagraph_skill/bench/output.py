@@ -170,7 +170,8 @@ def _mebibytes(spread: Spread) -> str:
     return f"{spread.median / _MIB:.0f} MiB{_range(spread, _MIB, '.0f')}"
 
 
-def _rows(bench: Bench, result: Result) -> list[tuple[str, ...]]:
+def rows(bench: Bench, result: Result) -> list[tuple[str, ...]]:
+    """Return the cells of all ways that were measured."""
     return [cells(bench, result, row) for row in result.rows if row.timed and row.profiled and not row.why]
 
 
@@ -205,10 +206,10 @@ def text(bench: Bench, follow: str) -> str:
 
 
 def _block(bench: Bench, result: Result) -> str:
-    rows = [headings(result), *_rows(bench, result)]
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = [headings(result), *rows(bench, result)]
+    wide = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = [f"bench: {result.workload}: {said(result)}", f"  {WORKLOAD[result.workload].said}"]
-    lines += ["  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, wide, strict=True)).rstrip() for row in rows]
+    lines += ["  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, wide, strict=True)).rstrip() for row in table]
     lines += [f"  {line}" for line in _failed(result)]
     lines += findings(result)
     lines += [f"note: {note}" for note in notes(bench, result)]
@@ -224,9 +225,9 @@ def markdown(bench: Bench) -> str:
 
 
 def _markdown_block(bench: Bench, result: Result) -> list[str]:
-    rows = [headings(result), *_rows(bench, result)]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    lines.insert(1, "|" + "---|" * len(rows[0]))
+    table = [headings(result), *rows(bench, result)]
+    lines = [f"| {' | '.join(row)} |" for row in table]
+    lines.insert(1, "|" + "---|" * len(table[0]))
     items = [*_failed(result), *findings(result), *notes(bench, result)]
     return [
         f"### {result.workload}: {WORKLOAD[result.workload].said}",

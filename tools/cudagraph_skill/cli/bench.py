@@ -46,6 +46,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("--show", metavar="FILE", help="show a result that --json printed again, and measure nothing")
     new.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown, too")
     new.add_argument("--plot", metavar="FILE", help="draw them, too: .svg, or .png where matplotlib is installed")
+    new.add_argument("--html", metavar="FILE", help="write a report, too: one HTML file that loads and runs nothing")
     new.add_argument("--traces", metavar="FOLDER", help="keep a Chrome trace of each way's first profile")
     new.add_argument("--force", action="store_true", help="replace files that are there")
     new.add_argument("--rounds", type=count, metavar="N", help=f"processes of each way and kind (default {_ROUNDS})")
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         bench = _shown(args, names) if args.show else _measured(args, names)
     follow = next_step.steps(args).read(output.AFTER)
     print(as_json(output.data(bench, follow)) if args.json else output.text(bench, follow))
-    _write(args, bench)  # after the answer, which a full disk must not lose
+    _write(args, bench, follow)  # after the answer, which a full disk must not lose
     return 0 if output.is_complete(bench) else 1
 
 
@@ -81,8 +82,9 @@ def _refuse(args: argparse.Namespace, names: list[str]) -> None:
     given = next((name for name in _MEASURES if getattr(args, name)), None)
     if args.show and given:
         raise SkillError(f"skill bench: --show measures nothing: leave out --{given}")
-    if args.markdown:
-        file.refuse("skill bench: --markdown", args.markdown, ".md", args.force)
+    for option, name, suffix in (("--markdown", args.markdown, ".md"), ("--html", args.html, ".html")):
+        if name:
+            file.refuse(f"skill bench: {option}", name, suffix, args.force)
     if args.plot:
         suffix = Path(args.plot).suffix
         if suffix not in (".svg", ".png"):
@@ -131,14 +133,18 @@ def _shown(args: argparse.Namespace, names: list[str]) -> Bench:
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def _write(args: argparse.Namespace, bench: Bench) -> None:
-    """Write the table and the figure."""
+def _write(args: argparse.Namespace, bench: Bench, follow: str) -> None:
+    """Write the table, the report and the figure."""
     from cudagraph_skill.bench import output, plot, png
-    from cudagraph_skill.report import file
+    from cudagraph_skill.report import file, html, of_bench
 
     if args.markdown:
         file.save(output.markdown(bench), "skill bench: --markdown", args.markdown, ".md", args.force)
         say(f"wrote {args.markdown}")
+    if args.html:
+        report = html.rendered(of_bench.page(bench, follow))
+        file.save(report, "skill bench: --html", args.html, ".html", args.force)
+        say(f"wrote {args.html}")
     if args.plot:
         suffix = Path(args.plot).suffix
         drawn = png.png(bench) if suffix == ".png" else plot.svg(bench)

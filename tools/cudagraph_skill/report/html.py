@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.report.page import Page, Span, Split
 
 KINDS = ("now", "graph", "limit", "idle", "gap", "node", "work", "other", "wait")
-_GOOD = ("graph", "already", "safe")
+_GOOD = ("graph", "already", "safe", "measured")
 _WIDTH, _MOST = 4000, 1500  # units of a timeline; spans that are drawn each for itself
 _BINS, _LEVELS, _LEAST, _SLACK = 1000, 10, 0.02, 1e-6  # of more spans: parts of the timeline, degrees of density, of a launch
 _TEMPLATES = Path(__file__).resolve().parent / "templates"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cudagraph_skill.bench.guest import ways, workloads
-from cudagraph_skill.capture.guest import verdict, why_failed
+from cudagraph_skill.capture.guest import regions, verdict, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +207,7 @@ def profiled(request: dict[str, Any]) -> dict[str, Any]:
     spans = _spans(work, step)
     return {
         "self_cpu": self_cpu(profiler),
-        "busy": round(_union(spans) * 1e-9 / _ACTIVE, 9),
+        "busy": round(regions.union(spans) * 1e-9 / _ACTIVE, 9),
         "operations": round(len(spans) / _ACTIVE),
         "steps": _ACTIVE,
     }
@@ -255,12 +255,3 @@ def _annotates(event: Any) -> bool:
     if hasattr(event, "is_user_annotation"):
         return bool(event.is_user_annotation())
     return str(event.name()).startswith(_RANGES)
-
-
-def _union(spans: list[tuple[int, int]]) -> int:
-    """Return how much of the time lies in at least one of the spans."""
-    total, last = 0, 0
-    for begin, end in sorted(spans):
-        total += max(0, end - max(begin, last))
-        last = max(last, end)
-    return total
