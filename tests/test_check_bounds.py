@@ -28,6 +28,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_file_costs_little(name: str, tmp_path: Path) -> None:
     capture = "x = torch.ones(2, device='cuda')\nwith torch.cuda.graph(torch.cuda.CUDAGraph()):\n    y = x * 2\n"

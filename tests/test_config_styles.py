@@ -84,6 +84,7 @@ def test_bad_input_ends_in_one_sentence(name: str) -> None:
     assert time.monotonic() - start < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -720,6 +720,7 @@ def test_how_far_rounding_goes_is_said() -> None:
     assert "(which differs from itself by 0, and by 2e-06 where rounding differs)" in receipt.shown({"parity": parity})
 
 
+@pytest.mark.slow
 def test_a_receipt_is_of_the_module_too(suite: Any, programs: Any, tmp_path: Path) -> None:
     program = next(program for program in programs.values() if program.module)
     file = program.write(tmp_path)
@@ -768,6 +769,7 @@ def test_stale_receipts_are_replaced_by_few_that_cover_their_pairs(suite: Any, p
     assert suite.to_run(rows, changed) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "clashes",
     [

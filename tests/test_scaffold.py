@@ -164,6 +164,7 @@ def test_programs_are_clean_in_our_own_check(written: list[Path]) -> None:
     assert {path.name for path in written if "torch.cuda.graph(" in path.read_text() and path not in captured} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("releases", RELEASES, ids=" ".join)
 def test_programs_are_formatted_and_lint_clean(releases: list[str], tmp_path: Path) -> None:
     _write(tmp_path, releases, OFFERED)
@@ -528,6 +529,7 @@ def test_no_name_of_a_file_breaks_the_program(file: str) -> None:
     ast.parse(text)
 
 
+@pytest.mark.slow
 def test_a_program_says_how_many_processes_it_is_for() -> None:
     for options in OFFERED:
         text = render.program(options, NEWEST)

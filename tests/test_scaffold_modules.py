@@ -27,6 +27,7 @@ RELEASE = versions.choose(["torch==2.11"], {})
 PAIRWISE = module_of(ROOT / "benchmarks" / "pairwise.py")
 RULES = "E,F,W,I,B,UP,SIM,RUF,PT,RET,C4,ARG,PIE,D205,D401,D419"
 LINES = 120
+pytestmark = pytest.mark.slow
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed; CI has it and fails without it")
 
 
@@ -107,7 +108,6 @@ def _below_imports(text: str) -> str:
     return "\n".join(line for line in text.split("\n")[first.lineno - 1 :] if line)
 
 
-@pytest.mark.slow
 def test_modules_have_no_hazard_that_our_own_check_finds(tmp_path: Path) -> None:
     paths = []
     for options in MODULES:

@@ -230,6 +230,7 @@ def spellings(row: ops.Operation, name: str) -> list[tuple[str, str]]:
     return pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ops.rows(), ids=lambda row: row.names[0])
 def test_every_row_reads_the_same_by_position_and_by_keyword(row: ops.Operation) -> None:
     pairs = [pair for name in row.names[:2] for pair in spellings(row, name)]
