@@ -502,3 +502,17 @@ def test_a_bare_clone_answers_with_the_standard_library(
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.startswith(start)
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_the_modules_load_is_exit_130_without_a_traceback() -> None:
+    code = (
+        "import sys\n"
+        "class Stopped:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'cudagraph_skill.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stopped())\n"
+        "from cudagraph_skill.__main__ import run\n"
+        "sys.exit(run())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
