@@ -272,7 +272,7 @@ def _part(number: int, inside: int, name: str, verdict: str) -> dict[str, Any]:
     return {**names, "calls": 1.0, "launches": 50.0, "gpu": 1e-4, "cpu": 4e-4, "like": -1, "causes": []}
 
 
-MAP = {
+MAP: dict[str, Any] = {
     "wall": 2e-3, "cpu": 2e-3, "busy": 1e-4, "launches": 100, "node": 0.35e-6, "replay": 10e-6,
     "regions": [_part(0, -1, "step", "capture_error"), _part(1, 0, "encoder", "safe"), _part(2, 0, "head", "capture_error")],
 }  # fmt: skip
@@ -307,6 +307,26 @@ def test_a_call_that_does_not_capture_is_mapped_and_graphs_of_its_parts_are_pred
         "predicted": [parts.least, parts.most],
     }
     assert "as parts, predicted" in [bar.name for bar in of_call.page(found, READER.steps).bars]
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (None, "note: its parts were not measured: seen"),
+        ({**MAP, "regions": MAP["regions"][::2]}, "  as parts    no part that was tried captures"),
+    ],
+)
+def test_parts_that_were_not_measured_or_do_not_capture_are_said(
+    given: dict[str, Any] | None, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def examine(requests: list[Request], *_: object) -> Iterator[CaptureResult]:
+        own = {"costs": {**GIVEN, "graph": None}} if requests[0].measure == "costs" else {"map": given}
+        yield session.joined_result(requests[0], {"verdict": "capture_error", "said": "seen", "causes": [], **own}, [], {})
+
+    monkeypatch.setattr(session, "examine", examine)
+    request = Request("train.py:step", sys.executable, ".")
+    [found] = call.measured([request], session.Guests(), session.Listener(lambda _: None))
+    assert line in call_output.text(found, READER)
 
 
 def test_without_a_count_of_the_work_the_other_numbers_stand() -> None:

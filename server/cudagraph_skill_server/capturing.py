@@ -259,7 +259,7 @@ class Captures:
         result, reader = await self._result(context, asked, session.examine)
         data = Examined(**output.data(result, reader))
         text = output.text(result, "full", reader)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+        return _told(text, data)
 
     async def run_map(  # noqa: PLR0913, PLR0917 - arguments of a tool
         self,
@@ -281,7 +281,7 @@ class Captures:
         result, reader = await self._result(context, asked, session.mapped)
         data = Mapped(**map_output.data(result, reader, short=True))
         text = map_output.text(result, reader)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+        return _told(text, data)
 
     async def run_tune(  # noqa: PLR0913, PLR0917 - arguments of a tool
         self,
@@ -306,7 +306,7 @@ class Captures:
             raise ToolError(in_arguments(str(error))) from None
         data = Tuned(**tune_output.data(tuning, reader, code))
         text = tune_output.text(tuning, reader, code)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+        return _told(text, data)
 
     async def run_bench(
         self, context: Context, workload: _Workload = "mlp", rounds: _Rounds = 1, deadline: _Deadline = 120
@@ -325,7 +325,7 @@ class Captures:
         follow = self._steps.read(bench_output.AFTER)
         told = Benched.model_validate(bench_output.data(bench, follow))
         text = bench_output.text(bench, follow)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=told.model_dump())
+        return _told(text, told)
 
     def _benched(self, plan: bench_rounds.Plan, say: Progress, stop: threading.Event) -> Bench:
         bench = bench_rounds.measured(plan, self._guests, session.Listener(say.until(stop), stop.is_set))
@@ -370,7 +370,7 @@ class Captures:
             asked = _Asked(path, function, inputs, shapes, program, skip, None, warmup, deadline)
             result, reader = await self._result(context, asked, call.measured)
             data, text = Decided(**call_output.data(result, reader)), call_output.text(result, reader)
-        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
+        return _told(text, data)
 
     def _of_trace(self, path: str, step: str) -> tuple[Decided, str]:
         """Return the decision from a trace in an allowed folder.
@@ -492,6 +492,11 @@ class Captures:
         """Return the allowed folder that a file lies in, or that it is, links followed."""
         real = os.path.join(os.path.realpath(file), "")  # noqa: PTH118 - strings; both end in a slash
         return next((folder for folder in self.allowed if real.startswith(os.path.join(folder, ""))), None)  # noqa: PTH118
+
+
+def _told(text: str, data: BaseModel) -> CallToolResult:
+    """Return an answer as text and as data."""
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data.model_dump())
 
 
 def _in_words_of_tools(result: CaptureResult) -> CaptureResult:

@@ -42,7 +42,8 @@ def measured(requests: Iterable[Request], guests: Guests, listener: Listener) ->
             mapped = next(session.mapped([request], guests, listener), None)
             if mapped is None:
                 return
-            yield result._replace(map=mapped.map)
+            lost = [] if mapped.map is not None else [f"its parts were not measured: {mapped.said}"]
+            yield result._replace(map=mapped.map, notes=[*result.notes, *lost])
 
 
 class Parts(NamedTuple):

@@ -126,7 +126,7 @@ def _numbers(result: CaptureResult, cost: Cost) -> list[str]:
     lines += (
         [f"  limit       {_limit(cost.limit, cost.kernels)}"] if cost.limit is not None and cost.kernels is not None else []
     )
-    lines += [f"  as parts    {parts(found)}"] if (found := call.as_parts(result)) is not None else []
+    lines += [f"  as parts    {parts(call.as_parts(result))}"] if result.map is not None else []
     now, graph = call.parts(cost)
     lines += [f"  {name:10}  {_parts(parts)}" for name, parts in (("time now", now), ("in a graph", graph)) if parts]
     if cost.graph is not None and cost.capture is not None:
@@ -157,8 +157,10 @@ def _as_graph(cost: Cost) -> str:
     return f"{_times(cost.graph)} measured" + f"; {predicted}" * bool(predicted)
 
 
-def parts(found: call.Parts) -> str:
+def parts(found: call.Parts | None) -> str:
     """Return what graphs of the parts that capture would bring."""
+    if found is None:
+        return "no part that was tried captures"
     names = [region.name for region in found.graphs[:_NAMED]]
     more = f" and {len(found.graphs) - _NAMED} more" if len(found.graphs) > _NAMED else ""
     seconds = f"{duration(found.least)} to {duration(found.most)}"
