@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cudagraph_skill import cli
 from cudagraph_skill.capture import session
+from cudagraph_skill.capture.host import Ended
 from cudagraph_skill.capture.request import Request, Way, to_guest
 from cudagraph_skill.check import check_paths
 from cudagraph_skill.check.input.settings import Options, settings
@@ -167,26 +168,86 @@ def test_a_way_that_contends_is_timed_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "compare", "read"),
+    ("found", "task", "read"),
     [
-        ({"error": "no", "path": "", "line": 0}, True, True),
-        ({"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}, True, True),
-        ({"agreement": "equal"}, True, False),
-        ({"median": 1.0, "least": 1.0, "most": 1.0, "set_up": 0.1, "memory": 1}, False, True),
-        ({"median": "1"}, False, False),
-        (None, False, False),
+        ({"error": "no", "lacks_memory": False, "path": "", "line": 0}, "compare", True),
+        ({"error": "no", "lacks_memory": 1, "path": "", "line": 0}, "time", False),
+        ({"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}, "compare", True),
+        ({"agreement": "equal"}, "compare", False),
+        ({}, "compile", True),
+        ({"median": 1.0, "least": 1.0, "most": 1.0, "set_up": 0.1, "memory": 1}, "time", True),
+        ({"median": "1"}, "time", False),
+        (None, "time", False),
     ],
 )
-def test_reports_of_another_form_are_not_read(found: Any, compare: bool, read: bool) -> None:
-    assert trials.is_found(found, compare) is read
+def test_reports_of_another_form_are_not_read(found: Any, task: str, read: bool) -> None:
+    assert trials.is_found(found, task) is read
+
+
+class Guest:
+    """Answers as a guest would, for `trials.session`; of ways that run beside others it may say otherwise."""
+
+    def __init__(self, answers: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
+        self.answers = answers
+        self.asked: list[tuple[str, str]] = []
+
+    def answered(self, request: Request, *_: Any) -> Ended:
+        """Return the next answer for the way and the task of a request, the last one again."""
+        assert request.way is not None
+        key = (request.way.name, request.way.task)
+        self.asked.append(key)
+        given = self.answers.get(key, [{"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}])
+        return Ended({"verdict": "safe", "way": given.pop(0) if len(given) > 1 else given[0]}, [], {"how": "done"}, "")
+
+
+def compared(guest: Guest, monkeypatch: pytest.MonkeyPatch, draws: bool) -> dict[str, Trial]:
+    """Return what comparing all ways but eager calls finds, three beside each other."""
+    monkeypatch.setattr(session, "answered", guest.answered)
+    monkeypatch.setattr(trials, "beside", lambda: 3)
+    with session.Guests() as guests:
+        request = Request("train.py:step", sys.executable, ".", measure="ways")
+        made = trials._Trials(request, guests, session.Listener(lambda _: None), draws)
+        return {trial.name: trial for trial in made.compared([Trial(name) for name in ways.WAYS])}
+
+
+def test_ways_are_compared_beside_each_other_and_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = Guest({})
+    found = compared(guest, monkeypatch, draws=False)
+    assert list(found) == list(ways.WAYS)
+    assert [name for name, trial in found.items() if trial.agreement is None] == [ways.EAGER]
+    assert all(task == "compare" for _, task in guest.asked)
+
+
+def test_a_call_that_draws_is_compiled_for_the_timings_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = Guest({})
+    compared(guest, monkeypatch, draws=True)
+    assert sorted(name for name, task in guest.asked if task == "compile") == ["compile", "reduce-overhead"]
+
+
+def test_a_way_that_lacked_memory_beside_others_is_compared_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks = {"error": "the GPU has too little memory for this way", "lacks_memory": True, "path": "", "line": 0}
+    equal = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}
+    raised = {"error": "ValueError: no", "lacks_memory": False, "path": "", "line": 0}
+    guest = Guest({("manual", "compare"): [lacks, equal], ("compile", "compare"): [raised], ("eager", "compare"): [equal]})
+    found = compared(guest, monkeypatch, draws=False)
+    assert (found[ways.MANUAL].agreement, found[ways.MANUAL].why) == (EQUAL, "")
+    assert guest.asked.count(("manual", "compare")) == 2
+    assert found[ways.COMPILE].why == "ValueError: no"
+    assert guest.asked.count(("compile", "compare")) == 1
+
+
+def test_a_way_that_lacks_memory_alone_too_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks = {"error": "the GPU has too little memory for this way", "lacks_memory": True, "path": "", "line": 0}
+    found = compared(Guest({("manual", "compare"): [lacks]}), monkeypatch, draws=False)
+    assert found[ways.MANUAL].why == "the GPU has too little memory for this way"
 
 
 def test_the_guest_gets_the_way_and_what_to_import_first() -> None:
-    request = Request("pkg.mod:step", sys.executable, ".", measure="ways", way=Way("compile", True, True))
+    request = Request("pkg.mod:step", sys.executable, ".", measure="ways", way=Way("compile", "compare", True))
     wire = to_guest(request)
-    assert (wire["measure"], wire["way"]["name"], wire["way"]["compare"]) == ("ways", "compile", True)
+    assert (wire["measure"], wire["way"]["name"], wire["way"]["task"]) == ("ways", "compile", "compare")
     assert "torch._dynamo" in wire["imports"]
-    assert to_guest(request._replace(way=Way("eager", False, False)))["imports"] == []
+    assert to_guest(request._replace(way=Way("eager", "time", False)))["imports"] == []
 
 
 # The code -------------------------------------------------------------------------------------------------------------

@@ -26,14 +26,17 @@ class Launch(NamedTuple):
 
 
 class Way(NamedTuple):
-    """One way of calling a target, by its name in guest/ways.py: compared with eager calls if `compare`, else timed.
+    """One way of calling a target, by its name in guest/ways.py, and what to do with it.
 
-    `compiles` is whether torch.compile has a part in it. `modules` are the paths of those that get graphs; none: the outermost.
+    `task` is `compare` (with eager calls), `compile` (its kernels, so that later processes find them), or `time`. `compiles` is
+    whether torch.compile has a part in it, `draws` whether a call may draw random numbers. `modules` are the paths of those
+    that get graphs; none: the outermost.
     """
 
     name: str
-    compare: bool
+    task: str
     compiles: bool
+    draws: bool = True
     modules: tuple[str, ...] = ()
 
 

@@ -1,15 +1,22 @@
-"""Compare the ways of a call with eager calls, and time them in rounds. Each comparison and each timing has its own process."""
+"""Compare the ways of a call with eager calls, and time them in rounds. Each comparison and each timing has its own process.
+
+Comparisons run beside each other, as most of their time goes into compiling; while a way is timed, nothing else runs.
+"""
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import request as requests
 from cudagraph_skill.capture import session
-from cudagraph_skill.tune.ways import COMPILE, EAGER, GRAPHS_OF_COMPILED, MODULES, PARTIAL, WAYS
+from cudagraph_skill.tune.ways import COMPILE, EAGER, GRAPHS_OF_COMPILED, MODULES, PARTIAL, REDUCE_OVERHEAD, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +30,8 @@ _CAPTURED = ("safe", "capture_error", "silent_wrong")
 _ONCE = 0.01  # calls of a module more or less
 _ROUNDS, _CONTENDS = 3, 1.3  # times as slow as the fastest right way, up to which one is timed again
 _NO_NEW_ROUND = 150.0  # seconds
+_BESIDE, _CORES = 6, 2  # processes that compare beside each other, at the most; CPU cores for each
+_KERNELS = (COMPILE, REDUCE_OVERHEAD)  # the ways that compile different ones: a manual capture has those of COMPILE
 
 
 class Agreement(NamedTuple):
@@ -101,8 +110,9 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
         return None
     if checked.verdict not in _CAPTURED:
         return Tuning(checked)
-    trial = _Trials(request._replace(measure="ways"), guests, listener)
-    found = _alike(against_eager({each.name: each for each in map(trial.compared, _wanted(checked))}))
+    draws = not any(step.name == "random" and step.outcome == "skipped" for step in checked.steps)
+    trial = _Trials(request._replace(measure="ways"), guests, listener, draws)
+    found = _alike(against_eager({each.name: each for each in trial.compared(list(_wanted(checked)))}))
     names, notes = list(found), []
     for number in range(_ROUNDS):
         if trial.cancelled:
@@ -174,59 +184,110 @@ def _alike(found: dict[str, Trial]) -> dict[str, Trial]:
     return {**found, PARTIAL: replace(partial, why=f"the same modules as {MODULES}")}
 
 
+class _Answer(NamedTuple):
+    """What the guest found, or `why` it reports nothing."""
+
+    found: dict[str, Any]
+    why: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether it would be the same if nothing had run beside it."""
+        return not self.why and not self.found.get("lacks_memory")
+
+
 class _Trials:
     """Makes comparisons and timings, one process each."""
 
-    def __init__(self, request: Request, guests: Guests, listener: Listener) -> None:
-        self._request, self._guests, self._listener = request, guests, listener
+    def __init__(self, request: Request, guests: Guests, listener: Listener, draws: bool) -> None:
+        self._request, self._guests, self._draws = request, guests, draws
+        self._say = listener.say
+        self._quiet = listener._replace(say=lambda _: None, cancelled=lambda: self.cancelled or listener.cancelled())
         self.cancelled = False
 
-    def compared(self, wanted: Trial) -> Trial:
-        """Compare one way with eager calls."""
-        if wanted.why or wanted.name == EAGER or self.cancelled:
-            return wanted
-        found, why = self._answer(wanted, compare=True, doing=f"comparing {wanted.name} with eager calls")
-        if why:
-            return replace(wanted, why=why)
-        if "error" in found:
-            return replace(wanted, why=found["error"], path=found["path"], line=found["line"])
-        agreement = Agreement(found["agreement"], found["worst"], found["path"], found["of"])
-        return replace(wanted, agreement=agreement, modules=tuple(found["modules"]))
+    def compared(self, wanted: Sequence[Trial]) -> list[Trial]:
+        """Compare ways with eager calls; compile what timings need, where a comparison has other kernels."""
+        open_ = {trial.name: trial for trial in wanted if not trial.why and trial.name != EAGER}
+        self._say(f"comparing {len(open_)} ways with eager calls")
+        compiling = [(Trial(name), "compile") for name in _KERNELS if self._draws]
+        answered = self._beside([*compiling, *((trial, "compare") for trial in open_.values())])
+        answers = dict(zip(open_, answered[len(compiling) :], strict=True))
+        alone = {name: self._answer(open_[name], "compare", self._guests) for name in answers if not answers[name].is_final}
+        found = {name: _with(open_[name], answer) for name, answer in {**answers, **alone}.items()}
+        self._say("")
+        return [found.get(trial.name, trial) for trial in wanted]
 
     def timed(self, trial: Trial, number: int) -> Trial:
         """Time one way once more."""
+        self._say(f"round {number + 1} of {_ROUNDS}: timing {trial.name}")
+        found, why = self._answer(trial, "time", self._guests)
+        self._say("")
         if self.cancelled:
             return trial
-        found, why = self._answer(trial, compare=False, doing=f"round {number + 1} of {_ROUNDS}: timing {trial.name}")
         if why or "error" in found:
             return replace(trial, why=why or found["error"], path=found.get("path", ""), line=found.get("line", 0))
         return replace(trial, rounds=[*trial.rounds, Times(*(found[name] for name in Times._fields))])
 
-    def _answer(self, trial: Trial, compare: bool, doing: str) -> tuple[dict[str, Any], str]:
-        """Return what the guest found, or why it found nothing."""
+    def _beside(self, tasks: Sequence[tuple[Trial, str]]) -> list[_Answer]:
+        """Return the answers of tasks that run beside each other, each in a guest of its own."""
+        idle: SimpleQueue[Guests] = SimpleQueue()
+        idle.put(self._guests)
+
+        def answer(task: tuple[Trial, str]) -> _Answer:
+            guests = idle.get()
+            try:
+                return self._answer(*task, guests)
+            finally:
+                idle.put(guests)
+
+        with ExitStack() as stack:
+            for _ in range(beside() - 1):
+                idle.put(stack.enter_context(session.Guests()))
+            pool = stack.enter_context(ThreadPoolExecutor(idle.qsize()))
+            try:
+                return list(pool.map(answer, tasks))
+            except BaseException:
+                self.cancelled = True  # else the pool would wait for all of them
+                raise
+
+    def _answer(self, trial: Trial, task: str, guests: Guests) -> _Answer:
+        if self.cancelled:
+            return _Answer({}, "cancelled")
         way = WAYS[trial.name]
-        wanted = requests.Way(way.guest, compare, way.is_compiled, tuple(trial.modules))
+        wanted = requests.Way(way.guest, task, way.is_compiled, self._draws, tuple(trial.modules))
         request = self._request._replace(way=wanted)
-        self._listener.say(doing)
-        quiet = self._listener._replace(say=lambda _: None)
-        ended = session.answered(request, self._guests, quiet)
-        self._listener.say("")
+        ended = session.answered(request, guests, self._quiet)
         self.cancelled = self.cancelled or ended.ended.get("how") == "cancelled"
         found: Any = (ended.result or {}).get("way")
-        if is_found(found, compare):
-            return found, ""
-        return {}, session.joined(request, ended).said
+        return _Answer(found) if is_found(found, task) else _Answer({}, session.joined(request, ended).said)
 
 
-_ERROR = {"error": str, "path": str, "line": int}
-_COMPARISON = {"agreement": str, "worst": (int, float), "path": str, "of": int, "modules": list}
-_TIMES = {"median": (int, float), "least": (int, float), "most": (int, float), "set_up": (int, float), "memory": int}
+def beside() -> int:
+    """Return how many processes this machine has the cores for."""
+    return max(1, min(_BESIDE, len(os.sched_getaffinity(0)) // _CORES))
 
 
-def is_found(found: Any, compare: bool) -> bool:
+def _with(trial: Trial, answer: _Answer) -> Trial:
+    """Return a trial with its comparison, or why there is none."""
+    found = answer.found
+    if answer.why or "error" in found:
+        return replace(trial, why=answer.why or found["error"], path=found.get("path", ""), line=found.get("line", 0))
+    agreement = Agreement(found["agreement"], found["worst"], found["path"], found["of"])
+    return replace(trial, agreement=agreement, modules=tuple(found["modules"]))
+
+
+_FORMS: dict[str, dict[str, Any]] = {
+    "compare": {"agreement": str, "worst": (int, float), "path": str, "of": int, "modules": list},
+    "compile": {},
+    "time": {"median": (int, float), "least": (int, float), "most": (int, float), "set_up": (int, float), "memory": int},
+    "error": {"error": str, "lacks_memory": bool, "path": str, "line": int},
+}
+
+
+def is_found(found: Any, task: str) -> bool:
     """Return whether a guest's report has what is read from it."""
     if not isinstance(found, dict):
         return False
-    wanted: dict[str, Any] = _ERROR if "error" in found else _COMPARISON if compare else _TIMES
-    typed = all(isinstance(found.get(name), kind) for name, kind in wanted.items())
-    return typed and (wanted is not _COMPARISON or found["agreement"] in _KINDS)
+    form = "error" if "error" in found else task
+    typed = all(isinstance(found.get(name), kind) for name, kind in _FORMS[form].items())
+    return typed and (form != "compare" or found["agreement"] in _KINDS)

@@ -1,7 +1,8 @@
 """Make the calls of a subject in one way, with graphs or without: compare them with eager calls, or time them.
 
 Each comparison and each timing has a process of its own. A way that is compared draws eager's random numbers, so that inductor
-falls back to them; one that is timed does as it would for the user.
+falls back to them; one that is timed does as it would for the user. Its kernels were compiled before, in a process for that or
+in those that compare, so that a timing takes no longer than it must.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ _FUSED, _FUSED_COARSE, _FUSED_LEAST = 100, 10, 1e-2
 
 
 def measured(source: Source, report: Any) -> dict[str, Any]:
-    """Return a result with the `way` of the request: how its calls compare with eager ones, or their times."""
+    """Return a result with the `way` of the request: how its calls compare with eager ones, their times, or nothing yet."""
     wanted, request = source.request["way"], source.request
     why = verdict.unusable()
     if why:
         return verdict.without_causes("lacking", why, request)
     try:
-        found = _compared(source, wanted, report) if wanted["compare"] else _timed(source, wanted, report)
+        found = _TASKS[wanted["task"]](source, wanted, report)
     except _Failed as failed:
         found = failed.shown()
     except verdict.ENDS as error:
@@ -70,9 +71,10 @@ class _Failed(Exception):
     def shown(self) -> dict[str, Any]:
         """Return the error and its line in the user's code."""
         place = why_failed.place_of(self.error)
-        memory = isinstance(self.error, tensors.OUT_OF_MEMORY)
+        lacks_memory = isinstance(self.error, tensors.OUT_OF_MEMORY)
         return {
-            "error": "the GPU has too little memory for this way" if memory else why_failed.shown(self.error),
+            "error": "the GPU has too little memory for this way" if lacks_memory else why_failed.shown(self.error),
+            "lacks_memory": lacks_memory,
             "path": place.path if place else "",
             "line": place.line if place else 0,
         }
@@ -103,10 +105,7 @@ _WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
 
 @contextlib.contextmanager
 def _in_way(wanted: dict[str, Any], name: str, *subjects: Subject, modules: Sequence[str] = ()) -> Iterator[None]:
-    """Let subjects be called in the way of this name, then as before: a subject that cannot be built anew is used again.
-
-    Inductor draws eager's random numbers while calls are compared; kernels that it has compiled before need no workers.
-    """
+    """Let subjects be called in the way of this name, then as before: a subject that cannot be built anew is used again."""
     before = [(subject, subject.call) for subject in dict(zip(map(id, subjects), subjects, strict=True)).values()]
     try:
         with _compiler(wanted):
@@ -154,7 +153,7 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
         with _in_way(wanted, "compile" if over_compile else "eager", first, second):  # the same kernels without a graph
             eager = checks.eager_calls(source, first, second, warm_ups, report)
     except checks.EagerError as error:
-        if over_compile:
+        if over_compile or isinstance(error.error, tensors.OUT_OF_MEMORY):
             raise _Failed(error.error) from error
         raise
     del first, second
@@ -163,21 +162,22 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
     if wanted["name"] == "modules" and not names:
         names = _outermost(source.fresh())
         if not names:
-            return {"error": "the call runs no module once that it reaches by a name", "path": "", "line": 0}
+            return {
+                "error": "the call runs no module once that it reaches by a name",
+                "lacks_memory": False,
+                "path": "",
+                "line": 0,
+            }
     calls = _calls(source, wanted, names, len(eager.calls))
     report.step("calls", "ok", f"{len(calls)} calls", time.monotonic() - start)
     return {**_agreement(source, eager, calls, warm_ups, report), "modules": names}
 
 
 def _calls(source: Source, wanted: dict[str, Any], names: Sequence[str], count: int) -> list[comparison.Call]:
-    try:
+    with _as_failed():
         subject = source.fresh()
         with _in_way(wanted, wanted["name"], subject, modules=names):
             return [checks.eager_call(subject, number, full=False) for number in range(count)]
-    except checks.EagerError as error:
-        raise _Failed(error.error) from error
-    except Exception as error:
-        raise _Failed(error) from error
 
 
 @contextlib.contextmanager
@@ -187,8 +187,12 @@ def _compiler(wanted: dict[str, Any]) -> Any:
         return
     import torch._inductor.config
 
-    options = {"fallback_random": True} if wanted["compare"] else {"compile_threads": 1}
-    with torch._inductor.config.patch(options):
+    options = {
+        "compare": {"fallback_random": wanted["draws"]},  # one that draws nothing compiles as it would for the user
+        "compile": {},
+        "time": {"compile_threads": 1},  # workers would take time, and have nothing to compile
+    }
+    with torch._inductor.config.patch(options[wanted["task"]]):
         yield
 
 
@@ -224,22 +228,41 @@ def _leeway(source: Source) -> rounding.Leeway:
     return rounding.Leeway(times, step, tensors.mean_difference, _FUSED_LEAST)
 
 
+def _compiled(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
+    """Make the first calls, which compile; their kernels are on disk then."""
+    report.progress(f"compiling: {wanted['name']}")
+    with _as_failed():
+        subject = source.fresh()
+        with _in_way(wanted, wanted["name"], subject):
+            _set_up(subject, checks.warm_ups_of(subject) + _SET_UP)
+    return {}
+
+
 def _timed(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
     """Time calls in this way, after those that set it up; memory is all that torch has reserved by then, at the most."""
     report.progress(f"timing: {wanted['name']}")
-    try:
-        start = time.perf_counter()
+    start = time.perf_counter()
+    with _as_failed():
         subject = source.fresh()
         with _in_way(wanted, wanted["name"], subject, modules=wanted["modules"]):
             first = checks.warm_ups_of(subject) + _SET_UP
             set_up = _set_up(subject, first)
             times = timing.in_turns({"way": timing.calls(subject, first)})["way"]
-    except load.Misuse:
-        raise
-    except Exception as error:
-        raise _Failed(error) from error
     report.step("time", "ok", f"{times.median * 1e6:.0f} us", time.perf_counter() - start)
     return {**times._asdict(), "set_up": set_up, "memory": torch.cuda.max_memory_reserved()}
+
+
+@contextlib.contextmanager
+def _as_failed() -> Iterator[None]:
+    """Raise what calls in a way raise as `_Failed`."""
+    try:
+        yield
+    except load.Misuse:
+        raise
+    except checks.EagerError as error:
+        raise _Failed(error.error) from error
+    except Exception as error:
+        raise _Failed(error) from error
 
 
 def _set_up(subject: Subject, count: int) -> float:
@@ -253,3 +276,10 @@ def _set_up(subject: Subject, count: int) -> float:
         torch.cuda.synchronize()
         taken += time.perf_counter() - start
     return taken
+
+
+_TASKS: dict[str, Callable[[Source, dict[str, Any], Any], dict[str, Any]]] = {
+    "compare": _compared,
+    "compile": _compiled,
+    "time": _timed,
+}
