@@ -353,11 +353,43 @@ def test_a_call_is_made_in_the_modes_of_when_it_was_recorded() -> None:
     net.train()
     assert recorded._replace(autocast=torch.bfloat16).words == "eval mode, no_grad, autocast bfloat16"
     assert modes.now(roots).words == ""
-    call = live._under(recorded, lambda x: (net(x).requires_grad, net.training, modes.now().words))
+    call = recorded.around(lambda x: (net(x).requires_grad, net.training, modes.now().words))
     assert call(torch.ones(1, 2)) == (False, False, "no_grad")
     assert torch.is_grad_enabled()
-    method = live._under(recorded, functools.partial(torch.nn.Linear.forward, net[0]))
+    method = recorded.around(functools.partial(torch.nn.Linear.forward, net[0]))
     assert load.definition(method)[2] == "Linear.forward"
+
+
+def test_timed_calls_are_in_their_modes_and_those_of_modules_are_set_before() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout())
+    recorded = modes.now([("", net)])
+    net.eval()
+
+    def call() -> tuple[bool, str]:
+        return net.training, modes.now().words
+
+    assert recorded.around_timed(call) is call
+    assert net.training
+    timed = recorded._replace(grad=False).around_timed(call)
+    net.eval()
+    assert timed() == (False, "no_grad")
+
+
+def test_a_way_goes_around_the_method_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A wrapper finds the object of a method, and the modes of the program stand around it."""
+    subjects: list[Any] = []
+
+    def checked(self: Any, calls: list[Any], _: Any) -> dict[str, Any]:
+        subjects.append(live._subject(self._function, self._owner, calls, []))
+        return live._without_causes("safe", "", {})
+
+    monkeypatch.setattr(live.Watch, "_checked", checked)
+    source = "import torch\n\n\nclass Trainer:\n    scale = 2\n\n    def step(self, x):\n        return x * self.scale, torch.is_grad_enabled()\n\n\ntrainer = Trainer()\nwith torch.no_grad():\n    for n in range(40):\n        trainer.step(torch.ones(2))\n"
+    live.run({"target": "Trainer.step", "arguments": [str(written(tmp_path / "main.py", source))], "measure": "ways"}, Report())
+    [subject] = subjects
+    assert type(subject.bare.__self__).__name__ == "Trainer"
+    assert subject.bare(torch.ones(2))[1]
+    assert not subject.modes.around(subject.bare)(torch.ones(2))[1]
 
 
 COMPILED = """

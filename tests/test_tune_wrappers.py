@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
+from cudagraph_skill.capture.guest import checks, load, ways
 from cudagraph_skill.capture.guest.wrappers import graphed
 
 
@@ -43,3 +46,37 @@ def test_another_mode_is_another_signature() -> None:
 def test_a_tensor_of_the_cpu_is_refused() -> None:
     with pytest.raises(ValueError, match=r"CPU tensor of shape \(2, 3\)"):
         graphed._kind(torch.zeros(2, 3))
+
+
+def subject(call: Any, *args: Any, **roots: Any) -> load.Subject:
+    """Return a call, with the objects that it reaches by these names."""
+    return load.Subject(call, lambda: (args, {}), None, [("", call), *roots.items()], None, "call")
+
+
+def test_modules_of_a_subject_that_is_used_again_are_as_before() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    own = net[1].forward = net[1].forward
+    used = subject(lambda x: net(x) + 1, torch.ones(1, 2))
+    call = used.call
+    with ways._in_way({"compiles": False, "compare": True}, "modules", used, modules=["net.0", "net.1"]):
+        assert "forward" in vars(net[0])
+        assert net[1].forward is not own
+    assert "forward" not in vars(net[0])
+    assert net[1].forward is own
+    assert used.call is call
+
+
+def test_results_whose_gradients_are_computed_after_the_call_are_seen() -> None:
+    net = torch.nn.Linear(2, 1)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        loss = net(x).sum()
+        loss.backward()
+        return loss
+
+    values = torch.ones(3, 2)
+    assert ways._needs_gradients(subject(net, values, net=net))
+    assert not ways._needs_gradients(subject(step, values, net=net))
+    assert not ways._needs_gradients(subject(lambda x: net(x).detach(), values, net=net))
+    with pytest.raises(checks.EagerError):
+        ways._needs_gradients(subject(lambda _: 1 / 0, values))

@@ -475,7 +475,8 @@ def _roots(function: Callable[..., Any], owner: Any, opaque: list[Any]) -> list[
 def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaque: list[Any]) -> Any:
     from cudagraph_skill.capture.guest import between_calls, load, state, tensors
 
-    call = _under(calls[0].modes, functools.partial(function, owner) if owner is not None else function)
+    modes = calls[0].modes
+    call = modes.around(functools.partial(function, owner) if owner is not None else function)
     roots = _roots(function, owner, opaque)
 
     def inputs(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -490,18 +491,8 @@ def _subject(function: Callable[..., Any], owner: Any, calls: list[_Call], opaqu
     )
     seconds = max(call.seconds for call in calls)
     subject = load.Subject(call, inputs, None, roots, None, name, numbered=True, input_makers=objects, seconds=seconds)
+    subject.bare, subject.modes = types.MethodType(function, owner) if owner is not None else function, modes
     return subject
-
-
-def _under(modes: Modes, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the call in the modes of when it was recorded; other calls of the program may be in others."""
-
-    @functools.wraps(call)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        with modes.entered():
-            return call(*args, **kwargs)
-
-    return called
 
 
 def _without_causes(verdict: str, sentence: str, request: dict[str, Any]) -> dict[str, Any]:

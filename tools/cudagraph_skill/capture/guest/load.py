@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import types
     from collections.abc import Callable
 
+    from cudagraph_skill.capture.guest.modes import Modes
+
 DTYPES = {
     "float": torch.float32, "fp32": torch.float32, "float32": torch.float32, "half": torch.float16, "fp16": torch.float16,
     "float16": torch.float16, "bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "fp64": torch.float64, "float64": torch.float64,
@@ -50,7 +52,8 @@ class Subject:
     `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call;
     `seconds` is how long a call took in the user's program, 0 if it made none; `new_gradients` counts the parameters among its
     arguments, or of its optimizer, to which that program gave new gradients between the calls; `given` are the tensors that the
-    last `inputs` gave the values which the program gave them before that call.
+    last `inputs` gave the values which the program gave them before that call; `bare` is what `call` calls in the `modes` of that
+    program, both None without one.
     """
 
     call: Callable[..., Any]
@@ -66,6 +69,8 @@ class Subject:
     seconds: float = 0.0
     new_gradients: int = 0
     given: list[torch.Tensor] = field(default_factory=list)
+    bare: Callable[..., Any] | None = None
+    modes: Modes | None = None
 
     @property
     def reach(self) -> list[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from cudagraph_skill.capture.guest import state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Modes(NamedTuple):
@@ -49,6 +50,26 @@ class Modes(NamedTuple):
             if self.autocast != _autocast():
                 modes.enter_context(torch.autocast("cuda", dtype=self.autocast, enabled=self.autocast is not None))
             yield
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the call in these modes; other calls of the program may be in others."""
+
+        @functools.wraps(call)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self.entered():
+                return call(*args, **kwargs)
+
+        return called
+
+    def around_timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Put the modules into their modes now, and return the call in the others; as it is where these are the usual ones.
+
+        To put the modules of a large model into their modes takes as long as a replay, and is no part of the call.
+        """
+        for module, training in self.training:
+            module.training = training
+        others = self._replace(training=())
+        return others.around(call) if others.words else call
 
 
 def now(roots: list[tuple[str, Any]] | tuple[()] = ()) -> Modes:

@@ -84,21 +84,30 @@ class _Failed(Exception):
 
 
 def _graphed_modules(subject: Subject, names: Sequence[str]) -> Made:
-    found = regions.named(subject)
+    for module in _modules(subject, names):
+        graph_module(module)
+    return _bare(subject)
+
+
+def _modules(subject: Subject, names: Sequence[str]) -> list[torch.nn.Module]:
+    found = regions.named(subject) if names else {}
     lost = [name for name in names if name not in found]
     if lost:
         raise LookupError(f"the call reaches no module by the path {lost[0]}")
-    for name in names:
-        graph_module(found[name])
-    return subject.call
+    return [found[name] for name in names]
+
+
+def _bare(subject: Subject) -> Made:
+    """Return what a decorator of the user's function has to call: without the modes that a program enters before."""
+    return subject.call if subject.bare is None else subject.bare
 
 
 _WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
-    "eager": lambda subject, _: subject.call,
-    "compile": lambda subject, _: torch.compile(subject.call),
-    "reduce-overhead": lambda subject, _: reduce_overhead(subject.call),
-    "manual": lambda subject, _: Graphed(subject.call, checks.warm_ups_of(subject)),
-    "manual over compile": lambda subject, _: Graphed(torch.compile(subject.call), checks.warm_ups_of(subject)),
+    "eager": lambda subject, _: _bare(subject),
+    "compile": lambda subject, _: torch.compile(_bare(subject)),
+    "reduce-overhead": lambda subject, _: reduce_overhead(_bare(subject)),
+    "manual": lambda subject, _: Graphed(_bare(subject), checks.warm_ups_of(subject)),
+    "manual over compile": lambda subject, _: Graphed(torch.compile(_bare(subject)), checks.warm_ups_of(subject)),
     "modules": _graphed_modules,
 }
 
@@ -107,14 +116,34 @@ _WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
 def _in_way(wanted: dict[str, Any], name: str, *subjects: Subject, modules: Sequence[str] = ()) -> Iterator[None]:
     """Let subjects be called in the way of this name, then as before: a subject that cannot be built anew is used again."""
     before = [(subject, subject.call) for subject in dict(zip(map(id, subjects), subjects, strict=True)).values()]
+    passes = [(module, vars(module).get("forward")) for subject, _ in before for module in _modules(subject, modules)]
     try:
         with _compiler(wanted):
             for subject, _ in before:
-                subject.call = _WAYS[name](subject, modules)
+                made = _WAYS[name](subject, modules)
+                modes = subject.modes
+                subject.call = made if modes is None else modes.around(made) if wanted["compare"] else modes.around_timed(made)
             yield
     finally:
         for subject, call in before:
             subject.call = call
+        for module, forward in passes:
+            vars(module).pop("forward", None)
+            if forward is not None:
+                module.forward = forward
+
+
+def _needs_gradients(subject: Subject) -> bool:
+    """Return whether the backward pass of a call comes after it: its result has gradients to compute, and none ran in it."""
+    watched = regions.watch(subject)
+    try:
+        args, kwargs = checks.arguments(subject, 0)
+        with regions.followed(watched, lambda _: contextlib.nullcontext()):
+            out = subject.call(*args, **kwargs)
+    except Exception as error:
+        raise checks.EagerError(error, 0) from error
+    backward = any(region.kind == regions.BACKWARD for region in watched.regions())
+    return not backward and any(tensor.requires_grad for tensor in tensors.tensors(out))
 
 
 def _outermost(subject: Subject) -> list[str]:
@@ -139,6 +168,12 @@ def _outermost(subject: Subject) -> list[str]:
     ]
 
 
+_NO_GRADIENTS = (
+    "its result has gradients to compute, and a replay of the whole call computes none: name a function that makes the backward "
+    "pass, too, or call it under torch.no_grad()"
+)
+
+
 # Measurements ---------------------------------------------------------------------------------------------------------
 
 
@@ -147,6 +182,10 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
     report.progress(f"comparing with eager: {wanted['name']}")
     start = time.monotonic()
     first, second = checks.pair(source)
+    if first.modes is not None and wanted["name"].startswith("manual"):
+        if _needs_gradients(first):
+            return {"error": _NO_GRADIENTS, "path": "", "line": 0}
+        first = second = source.fresh()
     warm_ups = checks.warm_ups_of(first)
     over_compile = wanted["compiles"] and wanted["name"] != "compile"
     try:
