@@ -262,7 +262,7 @@ def test_code_is_run_only_where_a_folder_is_allowed(tmp_path: Path) -> None:
         "run_check": {"program", "skip", "nproc"},
         "run_map": {"program", "skip"},
         "run_decide": {"program", "skip", "step"},
-        "run_tune": set(),
+        "run_tune": {"program", "skip"},
     }
     for name in RUNNING:
         tool = tools[name]
@@ -282,7 +282,7 @@ def test_what_lies_elsewhere_is_refused_through_links_too(tool: str, tmp_path: P
     server = app.build(allowed=[allowed])
     for path in (other / "train.py", allowed / "link.py", allowed / ".." / "project-old" / "train.py", "os.path"):
         alone = {"path": f"{path}:step"}
-        for target in (alone, *([] if tool == "run_tune" else [{**alone, "program": ["--steps", "3"]}])):
+        for target in (alone, {**alone, "program": ["--steps", "3"]}):
             result = _ask(lambda client, target=target: client.call_tool(tool, target), server)
             assert result.is_error
             assert "may not be run: this server runs code in" in result.content[0].text
@@ -408,6 +408,27 @@ def test_the_ways_of_a_call_are_told_in_text_and_as_data_with_the_code(tmp_path:
     assert (data["tuning"]["way"], data["summary"]) == ("manual", "safe: step: slow; `deadline` gives it longer")
     assert "class Graphed" in data["tuning"]["code"]
     assert data["tuning"]["code"].rstrip() in result.content[0].text
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_the_code_for_a_program_is_a_change_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(STEP)
+    asked = []
+
+    def tuned(request: Request, *_: object) -> trials.Tuning:
+        asked.append(request)
+        answer: dict[str, Any] = {"verdict": "safe", "said": "captures", "causes": []}
+        rounds = {way: [trials.Times(each, each, each, 0.1, 1 << 20)] for way, each in (("eager", 1e-3), ("manual", 1e-4))}
+        agreement = trials.Agreement("equal", 0.0, "", 0)
+        ways = [trials.Trial(way, agreement, times) for way, times in rounds.items()]
+        return trials.Tuning(session.joined_result(request, answer, [], {}), ways)
+
+    monkeypatch.setattr(trials, "tuned", tuned)
+    arguments = {"path": "train.py", "function": "step", "program": ["--steps", "3"], "skip": 7}
+    result = _ask(lambda client: client.call_tool("run_tune", arguments), app.build("/env/python", [tmp_path]))
+    assert not result.is_error, result.content[0].text
+    assert [(request.target, request.program[1:], request.skip) for request in asked] == [("step", ("--steps", "3"), 7)]
+    assert "+@Graphed\n def step(" in result.structured_content["tuning"]["code"]
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -203,11 +204,11 @@ class Guest:
 def compared(guest: Guest, monkeypatch: pytest.MonkeyPatch, draws: bool) -> dict[str, Trial]:
     """Return what comparing all ways but eager calls finds, three beside each other."""
     monkeypatch.setattr(session, "answered", guest.answered)
-    monkeypatch.setattr(trials, "beside", lambda: 3)
+    monkeypatch.setattr(trials, "_beside", lambda _: 3)
     with session.Guests() as guests:
         request = Request("train.py:step", sys.executable, ".", measure="ways")
-        made = trials._Trials(request, guests, session.Listener(lambda _: None), draws)
-        return {trial.name: trial for trial in made.compared([Trial(name) for name in ways.WAYS])}
+        with trials._Trials(request, guests, session.Listener(lambda _: None), time.monotonic()) as made:
+            return made.compared({name: Trial(name) for name in ways.WAYS}, draws)
 
 
 def test_ways_are_compared_beside_each_other_and_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,11 +244,11 @@ def test_a_way_that_lacks_memory_alone_too_says_so(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_guest_gets_the_way_and_what_to_import_first() -> None:
-    request = Request("pkg.mod:step", sys.executable, ".", measure="ways", way=Way("compile", "compare", True))
+    request = Request("pkg.mod:step", sys.executable, ".", measure="ways", way=Way("compile", "compare", True, ""))
     wire = to_guest(request)
     assert (wire["measure"], wire["way"]["name"], wire["way"]["task"]) == ("ways", "compile", "compare")
     assert "torch._dynamo" in wire["imports"]
-    assert to_guest(request._replace(way=Way("eager", "time", False)))["imports"] == []
+    assert to_guest(request._replace(way=Way("eager", "time", False, "")))["imports"] == []
 
 
 # The code -------------------------------------------------------------------------------------------------------------
@@ -355,7 +356,7 @@ def test_another_module_of_the_wrappers_name_stays(program: Path) -> None:
     ("arguments", "said"),
     [
         (["train.py:step", "train.py:batch"], "one callable at a time"),
-        (["--target", "step", "--", "python", "train.py"], "name it as FILE:FUNCTION"),
+        (["train.py:step", "--continue"], "leave out --continue"),
         (["train.py:step", "--write", "x.py", "--patch"], "give one of them"),
         (["train.py:step", "--write", "train.py"], "it is there already"),
         (["train.py:step", "--write", "x.txt"], "has to end in .py"),

@@ -290,22 +290,26 @@ class Captures:
         function: _Function = None,
         inputs: _Inputs = None,
         shapes: _Shapes = None,
+        program: _Program = None,
+        skip: _Skip = None,
         warmup: _WarmUp = None,
         deadline: _Deadline = 120,
     ) -> Annotated[CallToolResult, Tuned]:
         """Try the ways of a call on the GPU, with graphs and compiled: compare with eager, time, give the code of the fastest.
 
-        Takes minutes; `deadline` is that of each process. Writes no file. Code runs and results quote it as in `run_check`.
+        Takes minutes, and starts a program many times; `deadline` is that of each process. Writes no file. Code runs and
+        results quote it as in `run_check`.
         """
-        asked = _Asked(path, function, inputs, shapes, None, None, None, warmup, deadline)
+        asked = _Asked(path, function, inputs, shapes, program, skip, None, warmup, deadline)
         progress, reader = Progress(context), findings.Reader(self._steps, lines_of)
         try:
             request, tuning = await self.in_turn(context, lambda stop: self._tuned(asked, progress, stop))
-            code = tune_code.of_choice(request, tuning)
+            proposal = tune_code.proposed(request, tuning)
         except SkillError as error:
             raise ToolError(in_arguments(str(error))) from None
-        data = Tuned(**tune_output.data(tuning, reader, code))
-        text = tune_output.text(tuning, reader, code)
+        tuning = dataclasses.replace(tuning, notes=[*tuning.notes, *filter(None, [proposal.said])])
+        data = Tuned(**tune_output.data(tuning, reader, proposal.code))
+        text = tune_output.text(tuning, reader, proposal.code)
         return _told(text, data)
 
     async def run_bench(

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.request import Request
     from cudagraph_skill.cli.arguments import Parser
-    from cudagraph_skill.tune.code import Change
-    from cudagraph_skill.tune.trials import Tuning
+    from cudagraph_skill.tune.code import Proposal
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -30,11 +29,15 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "tune",
         "try the ways of capturing a call on the GPU, and write the fastest right one",
         "example: skill tune train.py:step --inputs batch\n"
-        "         skill tune train.py:step --inputs batch --patch\n\n"
+        "         skill tune train.py:step --inputs batch --patch\n"
+        "         skill tune --target Trainer.step -- python train.py --steps 20\n\n"
         "eager, torch.compile, reduce-overhead, make_graphed_callables, a manual capture, one over a compiled function, and,\n"
         "where the whole does not capture, the modules that do: each is compared with eager calls, and timed in three rounds,\n"
         "in processes of its own. Prints the times with their spread, and the code of the fastest way that is right: a module\n"
-        "that imports your function. --patch prints a change of your file instead, --apply makes it. The call runs many times",
+        "that imports your function. --patch prints a change of your file instead, --apply makes it. The call runs many\n"
+        "times. A program after -- is started up to 25 times, each time until its own calls are compared or timed, and its\n"
+        "code is a change of the file; where its check takes over 20 seconds, each way is timed once. No process starts after\n"
+        "ten minutes",
         "exit codes: 0 a right way is faster than eager, 1 none is, 2 the command was not understood, or the code fails\n"
         "without a graph, 3 this machine lacks something it needs, 4 eager runs differ too much to compare with",
     )
@@ -46,7 +49,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("--apply", action="store_true", help="make that change")
     add_code(new)
     new.add_argument("--nproc", type=count, help=SUPPRESS)  # refused in words
-    new.set_defaults(run=run, program=None, function=None, continue_=False)
+    new.add_argument("--continue", action="store_true", dest="continue_", help=SUPPRESS)  # too
+    new.set_defaults(run=run, program=None, function=None)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.capture import session
     from cudagraph_skill.check.input.source import lines_of
     from cudagraph_skill.check.output import Reader
+    from cudagraph_skill.tune import code as code_of
     from cudagraph_skill.tune import output, trials
 
     with named_verdict():
@@ -63,14 +68,17 @@ def run(args: argparse.Namespace) -> int:
         assert tuning is not None  # nothing cancels it here
         if tuning.checked.verdict == "misuse":
             raise SkillError(tuning.checked.said)
-    code, changes = _code(args, request, tuning)
+    proposal = code_of.proposed(request, tuning, patch=args.patch or args.apply)
+    if proposal.said:
+        say(f"skill tune: {proposal.said}")
+    code = proposal.code
     reader = Reader(next_step.steps(args), cache(lines_of), colour())
     print(as_json(output.data(tuning, reader, code)) if args.json else output.text(tuning, reader, code))
     if args.html:
         from cudagraph_skill.report import of_tune
 
         write_html(args, "tune", of_tune.page(tuning, reader.steps, code))
-    _write(args, code, changes)  # after the answer, which a full disk must not lose
+    _write(args, proposal)  # after the answer, which a full disk must not lose
     return output.exit_code(tuning)
 
 
@@ -82,11 +90,10 @@ def _request(args: argparse.Namespace) -> Request:
     """
     from cudagraph_skill.report import file
 
-    if args.program is not None:
-        raise SkillError(
-            "skill tune: it calls a function in processes of its own, and a program calls it in one: name it as FILE:FUNCTION "
-            "with --inputs, or as a file with make()"
-        )
+    if args.continue_:
+        raise SkillError("skill tune: it starts a program for each way, and none of them goes on: leave out --continue")
+    if args.program is not None and args.write:
+        raise SkillError("skill tune: --write has a module that a program does not call: --patch prints a change of its file")
     requests = requested(args, "tune")
     if len(requests) > 1:
         raise SkillError("skill tune: it tries one callable at a time: leave the others out")
@@ -98,25 +105,7 @@ def _request(args: argparse.Namespace) -> Request:
     return requests[0]
 
 
-def _code(args: argparse.Namespace, request: Request, tuning: Tuning) -> tuple[str, list[Change]]:
-    """Return the code of the choice, a module or a diff, and the changes of the diff; "" if there is none."""
-    from cudagraph_skill.tune import code
-    from cudagraph_skill.tune.choice import taken
-
-    if not (args.patch or args.apply):
-        return code.of_choice(request, tuning), []
-    trial = taken(tuning.trials)
-    if trial is None:
-        return "", []
-    try:
-        changes = code.changes(trial, code.target(request))
-    except SkillError as error:
-        say(f"skill tune: {error}")
-        return code.of_choice(request, tuning), []
-    return "".join(change.diff() for change in changes), changes
-
-
-def _write(args: argparse.Namespace, code: str, changes: list[Change]) -> None:
+def _write(args: argparse.Namespace, proposal: Proposal) -> None:
     """Write what was asked to be written.
 
     Raises:
@@ -125,10 +114,10 @@ def _write(args: argparse.Namespace, code: str, changes: list[Change]) -> None:
     from cudagraph_skill import files
     from cudagraph_skill.report import file
 
-    if args.write and code:
-        file.save(code, "skill tune: --write", args.write, ".py", args.force)
+    if args.write and proposal.code:
+        file.save(proposal.code, "skill tune: --write", args.write, ".py", args.force)
         say(f"wrote {args.write}")
-    for change in reversed(changes) if args.apply else ():  # the wrapper first: nothing imports it yet
+    for change in reversed(proposal.changes) if args.apply else ():  # the wrapper first: nothing imports it yet
         try:
             files.save(change.after, change.path.resolve(), force=change.before is not None)
         except OSError as error:

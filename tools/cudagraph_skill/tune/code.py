@@ -1,4 +1,4 @@
-"""Write a way around the user's function: as a module that imports it, or as a patch to the user's file.
+"""Write a way around the user's function: as a module that imports it, or as a patch to the user's file, which a program needs.
 
 The wrapper in both is the one that was measured, from guest/wrappers.
 """
@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.capture.guest import wrappers
-from cudagraph_skill.capture.request import locate, parameters
+from cudagraph_skill.capture.request import in_program, locate, parameters
 from cudagraph_skill.check.input.source import read_source
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.tune.choice import taken
 from cudagraph_skill.tune.ways import OF_MODULES, WAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cudagraph_skill.capture.request import Request
+    from cudagraph_skill.check.findings import Region
     from cudagraph_skill.tune.trials import Trial, Tuning
     from cudagraph_skill.tune.ways import Way
 
@@ -31,13 +32,17 @@ _FOLDER = Path(str(wrappers.__file__)).parent
 
 
 class Target(NamedTuple):
-    """Where the user's callable is: its file ("" for a module by name), its dotted module, its name ("" for `make`)."""
+    """Where the user's callable is: its file ("" for a module by name), its dotted module, its name ("" for `make`).
+
+    `is_main`: the file is the program itself, of which an import would give another copy.
+    """
 
     file: str
     module: str
     name: str
     maker: str
     warm_ups: int | None = None
+    is_main: bool = False
 
     @property
     def argument(self) -> str:
@@ -56,6 +61,31 @@ def target(request: Request) -> Target:
     return Target(file, module or _dotted(Path(file).absolute()), "" if maker else name, maker, request.warmup)
 
 
+def of_program(request: Request, seen: Region) -> Target:
+    """Return where the target of a program is; of a module by its name, `seen` has the file that the run found.
+
+    Raises:
+        SkillError: its file is not there.
+    """
+    file, module, name = locate(in_program(request))
+    by_module = request.program[0] == "-m"
+    main = request.program[1] if by_module else request.program[0]
+    if file:
+        is_main = Path(file).resolve() == Path(request.folder, main).resolve()
+        root = Path(request.folder) if by_module else Path(request.folder, main).parent
+        return Target(file, Path(file).stem if is_main else _below(Path(file), root), name, "", request.warmup, is_main)
+    found = seen.path if seen.path.endswith(".py") and name.rpartition(".")[2] in seen.name.split(".") else ""
+    return Target(found, module, name, "", request.warmup, by_module and module in (main, f"{main}.__main__"))
+
+
+def _below(file: Path, root: Path) -> str:
+    """Return the name by which a program imports a file, from its folder `root`."""
+    folder, root = file.parent.resolve(), root.resolve()
+    if (folder / "__init__.py").exists() or root not in folder.parents:
+        return _dotted(file.absolute())
+    return ".".join([*folder.relative_to(root).parts, file.stem])
+
+
 def _dotted(file: Path) -> str:
     """Return the name by which Python imports a file from the folder above its packages."""
     parts = [] if file.stem == "__init__" else [file.stem]
@@ -66,17 +96,34 @@ def _dotted(file: Path) -> str:
     return ".".join(parts)
 
 
-# A module that imports it ---------------------------------------------------------------------------------------------
+class Proposal(NamedTuple):
+    """The code of a way ("": there is none): a module, or a diff with its changes; `said` is why it is no diff."""
+
+    code: str
+    changes: Sequence[Change] = ()
+    said: str = ""
 
 
-def of_choice(request: Request, tuning: Tuning) -> str:
-    """Return the module of the way to take; "" where that is eager.
+def proposed(request: Request, tuning: Tuning, patch: bool = False) -> Proposal:
+    """Return the code of the way to take: a module, or with `patch`, and for a program, a change of the user's file.
 
     Raises:
         SkillError: the callable's file is not there.
     """
     trial = taken(tuning.trials)
-    return module(trial, target(request)) if trial is not None else ""
+    if trial is None:
+        return Proposal("")
+    place = of_program(request, tuning.checked.target) if request.program else target(request)
+    if not (patch or request.program):
+        return Proposal(module(trial, place))
+    try:
+        made = changes(trial, place)
+    except SkillError as error:
+        return Proposal(module(trial, place), said=str(error))
+    return Proposal("".join(change.diff() for change in made), made)
+
+
+# A module that imports it ---------------------------------------------------------------------------------------------
 
 
 def module(trial: Trial, place: Target) -> str:
@@ -103,6 +150,9 @@ def _use(trial: Trial, place: Target, way: Way) -> tuple[str, str]:
     """Return the import of the user's callable, and the statements that call it in this way."""
     if way.guest == OF_MODULES:
         return _use_of_modules(trial.modules, place)
+    if place.is_main:
+        where = place.file or place.module
+        return "", f"# In {where}, below its definition: {place.name} = {way.around(place.name, place.argument)}"
     first, _, rest = place.name.partition(".")
     if place.maker:
         device = "device" if place.file and parameters(place.file, place.maker) else ""
@@ -126,8 +176,9 @@ def _import(place: Target, name: str, alias: str) -> str:
 
 
 def _use_of_modules(names: Sequence[str], place: Target) -> tuple[str, str]:
-    owners = list(dict.fromkeys(name.split(".")[0] for name in names))
-    if place.name and set(owners) <= _assigned(place):
+    names = list(map(_spelled, names))
+    owners = list(dict.fromkeys(re.split(r"\W", name)[0] for name in names))
+    if place.name and not place.is_main and set(owners) <= _assigned(place):
         listed = "\n".join(f"graph_module(program.{name})" for name in names)
         first = place.name.split(".")[0]
         return _import(place, "", "program"), f"{listed}\n{first} = program.{first}"
@@ -135,6 +186,17 @@ def _use_of_modules(names: Sequence[str], place: Target) -> tuple[str, str]:
     said = f"of `{place.name or place.maker}` by these names"
     parameters = ", ".join(f"{owner}: Any" for owner in owners)
     return "", f'def graph_modules({parameters}) -> None:\n    """Call this once, with the objects {said}."""\n{listed}'
+
+
+def _spelled(path: str) -> str:
+    """Return the path of a module as Python has it: `layers.0` is an item; what no expression reaches has a name of its own."""
+    last = path.rpartition(":")[2].removeprefix("argument ")
+    expression = re.sub(r"\.(\d+)(?=\W|$)", r"[\1]", last)
+    try:
+        ast.parse(expression if expression[:1].isidentifier() else "", mode="eval")
+    except SyntaxError:
+        return "_".join(["module", *re.findall(r"\w+", last)])
+    return expression
 
 
 def _assigned(place: Target) -> set[str]:
@@ -167,17 +229,22 @@ def changes(trial: Trial, place: Target) -> list[Change]:
     """Return the changes that decorate the user's function, with the wrapper as a file beside it.
 
     Raises:
-        SkillError: it is no function that is defined in a file, or the wrapper's file is there and another one.
+        SkillError: it is no function that is defined in a file of the user's, or the wrapper's file is there and another one.
     """
     way = WAYS[trial.name]
     if not way.decorators:
         raise SkillError(f"a patch decorates a function, and {trial.name} is around modules: take the module of code instead")
     if not place.file or not place.name:
         raise SkillError("a patch decorates a function that is named as FILE:FUNCTION: take the module of code instead")
+    if _INSTALLED.search(str(Path(place.file).resolve())):
+        use = "import the module of code" if "." in place.name else f"call `{place.name}` of the module of code instead"
+        raise SkillError(f"{place.file} is of an installed package, which is not to be changed: in the program, {use}")
     source = read_source(place.file)
     function = _definition(source.tree, place.name) if source.tree else None
     if function is None:
         raise SkillError(f"{place.file} has no `def {place.name}`, which could be decorated: take the module of code instead")
+    if kinds := _kinds(function) & {"classmethod", "property"}:
+        raise SkillError(f"{place.name} is a {kinds.pop()}, and the wrapper decorates functions and methods: call one from it")
     before = _as_it_is(Path(place.file))
     assert source.tree is not None
     after = _decorated(before, source.tree, function, _decorators(place, way), _imported_from(place, way))
@@ -221,15 +288,33 @@ def _imported_from(place: Target, way: Way) -> list[str]:
     return [*lines, *([f"from {dot}{way.module} import {way.wrapper}"] if way.module else [])]
 
 
-def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """Return the function, or the method as CLASS.METHOD, of this name; the last, as Python has it."""
-    body: Sequence[ast.stmt] = tree.body
-    *classes, last = name.split(".")
-    for each in classes:
-        found = [node for node in body if isinstance(node, ast.ClassDef) and node.name == each]
-        body = found[-1].body if found else []
-    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == last]
-    return functions[-1] if functions else None
+_INSTALLED = re.compile(r"/(site|dist)-packages/|/lib/python3[^/]*/")
+
+
+def _definition(node: ast.AST, name: str) -> ast.FunctionDef | None:
+    """Return the function of a dotted name, in any block; the last, as Python has it. Of a class it is what its calls run."""
+    first, _, rest = name.partition(".")
+    found = [each for each in _definitions(node) if each.name == first]
+    inner = max(found, key=lambda each: each.lineno, default=None)
+    if inner is not None and rest:
+        return _definition(inner, rest)
+    if isinstance(inner, ast.ClassDef):
+        return _definition(inner, "forward") or _definition(inner, "__call__")
+    return inner if isinstance(inner, ast.FunctionDef) else None
+
+
+def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Yield what is defined in the blocks of a node, and in none of these definitions."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield inner
+        elif isinstance(inner, (ast.stmt, ast.ExceptHandler)):
+            yield from _definitions(inner)
+
+
+def _kinds(function: ast.FunctionDef) -> set[str]:
+    """Return the decorators of a method that are plain names, such as `staticmethod`."""
+    return {each.id for each in function.decorator_list if isinstance(each, ast.Name)}
 
 
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
@@ -238,7 +323,9 @@ _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
 def _decorated(text: str, tree: ast.Module, function: ast.FunctionDef, decorators: list[str], imports: list[str]) -> str:
     mark, end = text[: text.startswith(_MARK)], "\r\n" if "\r\n" in text else "\n"
     lines = io.StringIO(text.removeprefix(_MARK), newline="").readlines()  # as Python counts them
-    first = min([function.lineno, *(node.lineno for node in function.decorator_list)]) - 1
+    outer = [number for number, node in enumerate(function.decorator_list, 1) if ast.unparse(node) == "staticmethod"]
+    inside = function.decorator_list[max(outer, default=0) :]
+    first = min([function.lineno, *(node.lineno for node in inside)]) - 1
     indent = " " * function.col_offset
     lines[first:first] = [f"{indent}@{decorator}{end}" for decorator in decorators]
     there = {ast.unparse(node) for node in tree.body}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.capture import output as capture_output
 from cudagraph_skill.text import duration, printable
-from cudagraph_skill.tune.choice import choice
-from cudagraph_skill.tune.ways import EAGER
+from cudagraph_skill.tune.choice import choice, taken
+from cudagraph_skill.tune.ways import COMPILE, EAGER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _AFTER = "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide"
 _NAMED = 3  # modules in a line
+_OVERWRITTEN = "the next call overwrites its results: where the program keeps one, as in a list of losses, let it keep a clone"
 HEADINGS = ("way", "against eager", "a call", "from", "to", "times", "memory", "set up")
 
 
@@ -109,7 +110,9 @@ def notes(tuning: Tuning) -> list[str]:
         for trial in tuning.trials
         if trial.modules and trial.rounds
     ]
-    return [*_once_fixed(tuning), *wrong, *graphed, *tuning.notes, *tuning.checked.notes]
+    way = taken(tuning.trials) if tuning.in_program else None
+    kept = [_OVERWRITTEN] if way is not None and way.name != COMPILE else []
+    return [*_once_fixed(tuning), *wrong, *graphed, *kept, *tuning.notes, *tuning.checked.notes]
 
 
 def _once_fixed(tuning: Tuning) -> list[str]:

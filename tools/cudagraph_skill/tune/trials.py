@@ -1,6 +1,6 @@
 """Compare the ways of a call with eager calls, and time them in rounds. Each comparison and each timing has its own process.
 
-Comparisons run beside each other, as most of their time goes into compiling; while a way is timed, nothing else runs.
+Those of a callable prepare beside each other, as most of their time goes into compiling; while one is timed, all others wait.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.capture import request as requests
@@ -20,6 +21,7 @@ from cudagraph_skill.tune.ways import COMPILE, EAGER, GRAPHS_OF_COMPILED, MODULE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import TracebackType
 
     from cudagraph_skill.capture.request import Request
     from cudagraph_skill.capture.result import CaptureResult
@@ -30,8 +32,10 @@ _CAPTURED = ("safe", "capture_error", "silent_wrong")
 _ONCE = 0.01  # calls of a module more or less
 _ROUNDS, _CONTENDS = 3, 1.3  # times as slow as the fastest right way, up to which one is timed again
 _NO_NEW_ROUND = 150.0  # seconds
-_BESIDE, _CORES = 6, 2  # processes that compare beside each other, at the most; CPU cores for each
+_BESIDE, _CORES = 6, 2  # processes beside each other, at the most; CPU cores for each
 _KERNELS = (COMPILE, REDUCE_OVERHEAD)  # the ways that compile different ones: a manual capture has those of COMPILE
+_LONG = 20.0  # seconds of the check of a program, from which on each way is timed once
+_LAST = {"compare": 400.0, "compile": 400.0, "time": 600.0}  # seconds after which no such task starts
 
 
 class Agreement(NamedTuple):
@@ -90,16 +94,20 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The trials of a call, in the order of `WAYS`, after its check; without trials the check says why."""
+    """The trials of a call, in the order of `WAYS`, after its check; without trials the check says why.
+
+    `in_program`: a program makes the call, and does with its results what the trials have not seen.
+    """
 
     checked: CaptureResult
     trials: Sequence[Trial] = ()
     seconds: float = 0.0
     notes: Sequence[str] = field(default_factory=tuple)
+    in_program: bool = False
 
 
 def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None:
-    """Try all ways of one call; None after a cancel.
+    """Try all ways of one call; None after a cancel. A program runs anew for each comparison and timing, up to that call.
 
     Raises:
         SkillError: the target is not there, or the machine lacks something.
@@ -110,19 +118,35 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
         return None
     if checked.verdict not in _CAPTURED:
         return Tuning(checked)
-    draws = not any(step.name == "random" and step.outcome == "skipped" for step in checked.steps)
-    trial = _Trials(request._replace(measure="ways"), guests, listener, draws)
-    found = _alike(against_eager({each.name: each for each in trial.compared(list(_wanted(checked)))}))
-    names, notes = list(found), []
-    for number in range(_ROUNDS):
-        if trial.cancelled:
+    took = time.monotonic() - start
+    with _Trials(request._replace(measure="ways"), guests, listener, start) as trials:
+        found = _alike(against_eager(trials.compared({trial.name: trial for trial in _wanted(checked)}, _draws(checked))))
+        names, notes = list(found), []
+        for number in range(_ROUNDS):
+            why = _no_round(number, time.monotonic() - start, took if request.program else 0.0)
+            if why:
+                notes.append(f"{number} of {_ROUNDS} rounds {'were' if number > 1 else 'was'} made: {why}")
+                break
+            turned = names[number % len(names) :] + names[: number % len(names)]
+            contending = {name: found[name] for name in turned if _contends(found, name)}
+            found |= trials.timed(contending, number)
+        if trials.cancelled:
             return None
-        if number and time.monotonic() - start > _NO_NEW_ROUND:
-            notes.append(f"{number} of {_ROUNDS} rounds were made: more would take longer than three minutes")
-            break
-        turned = names[number % len(names) :] + names[: number % len(names)]
-        found |= {name: trial.timed(found[name], number) for name in turned if _contends(found, name)}
-    return None if trial.cancelled else Tuning(checked, list(found.values()), time.monotonic() - start, notes)
+    if request.program:
+        notes.append(f"the program was started {1 + trials.processes} times, each time up to the calls that were measured")
+    return Tuning(checked, list(found.values()), time.monotonic() - start, notes, bool(request.program))
+
+
+def _draws(checked: CaptureResult) -> bool:
+    """Return whether the call may draw random numbers: it captured without, or it did not capture."""
+    return not any(step.name == "random" and step.outcome == "skipped" for step in checked.steps)
+
+
+def _no_round(number: int, passed: float, took: float) -> str:
+    """Return why round `number` is not made when seconds have `passed`, of which the check of a program `took` some, or ""."""
+    if number and took > _LONG:
+        return f"the check of the program took {took:.0f} s, and each timing starts it anew"
+    return "more would take longer than three minutes" if number and passed > _NO_NEW_ROUND else ""
 
 
 def _contends(found: dict[str, Trial], name: str) -> bool:
@@ -131,7 +155,7 @@ def _contends(found: dict[str, Trial], name: str) -> bool:
     if trial.why:
         return False
     right = [each.seconds for each in found.values() if each.is_right]
-    return not trial.rounds or name == EAGER or trial.seconds <= _CONTENDS * min(right)
+    return not trial.rounds or name == EAGER or trial.seconds <= _CONTENDS * min(right, default=0.0)
 
 
 def _wanted(checked: CaptureResult) -> Iterator[Trial]:
@@ -197,83 +221,106 @@ class _Answer(NamedTuple):
 
 
 class _Trials:
-    """Makes comparisons and timings, one process each."""
+    """Makes comparisons and timings, one process each, counted in `processes`."""
 
-    def __init__(self, request: Request, guests: Guests, listener: Listener, draws: bool) -> None:
-        self._request, self._guests, self._draws = request, guests, draws
-        self._say = listener.say
-        self._quiet = listener._replace(say=lambda _: None, cancelled=lambda: self.cancelled or listener.cancelled())
-        self.cancelled = False
+    def __init__(self, request: Request, guests: Guests, listener: Listener, start: float) -> None:
+        self._request, self._start, self._say = request, start, listener.say
+        self._quiet = listener._replace(
+            say=lambda _: None,
+            cancelled=lambda: self.cancelled or listener.cancelled(),
+            forward=None,  # a program has printed all that in its check
+        )
+        self._idle: SimpleQueue[Guests] = SimpleQueue()
+        self._idle.put(guests)
+        self._stack = ExitStack()
+        self.processes, self.cancelled = 0, False
 
-    def compared(self, wanted: Sequence[Trial]) -> list[Trial]:
+    def __enter__(self) -> _Trials:
+        self._beside = _beside(self._request)
+        for _ in range(self._beside - 1):
+            self._idle.put(self._stack.enter_context(session.Guests()))
+        self._turns = self._stack.enter_context(NamedTemporaryFile(prefix="skill-tune-")).name
+        self._pool = self._stack.enter_context(ThreadPoolExecutor(self._beside))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.cancelled = self.cancelled or kind is not None  # else the pool would wait for all that it has begun
+        self._stack.close()
+
+    def compared(self, wanted: dict[str, Trial], draws: bool) -> dict[str, Trial]:
         """Compare ways with eager calls; compile what timings need, where a comparison has other kernels."""
-        open_ = {trial.name: trial for trial in wanted if not trial.why and trial.name != EAGER}
-        self._say(f"comparing {len(open_)} ways with eager calls")
-        compiling = [(Trial(name), "compile") for name in _KERNELS if self._draws]
-        answered = self._beside([*compiling, *((trial, "compare") for trial in open_.values())])
-        answers = dict(zip(open_, answered[len(compiling) :], strict=True))
-        alone = {name: self._answer(open_[name], "compare", self._guests) for name in answers if not answers[name].is_final}
-        found = {name: _with(open_[name], answer) for name, answer in {**answers, **alone}.items()}
+        open_ = {name: trial for name, trial in wanted.items() if not trial.why and name != EAGER}
+        compiling = [(Trial(name), "compile") for name in _KERNELS if draws and self._beside > 1]
+        tasks = [*compiling, *((trial, "compare") for trial in open_.values())]
+        answers = self._answers(tasks, f"comparing {len(open_)} ways with eager calls", draws)[len(compiling) :]
+        return {**wanted, **{name: _compared(open_[name], answer) for name, answer in zip(open_, answers, strict=True)}}
+
+    def timed(self, wanted: dict[str, Trial], number: int) -> dict[str, Trial]:
+        """Time ways once more."""
+        doing = f"round {number + 1} of {_ROUNDS}: timing {len(wanted)} ways"
+        answers = self._answers([(trial, "time") for trial in wanted.values()], doing)
+        return {name: _timed(wanted[name], answer) for name, answer in zip(wanted, answers, strict=True)}
+
+    def _answers(self, tasks: Sequence[tuple[Trial, str]], doing: str, draws: bool = False) -> list[_Answer]:
+        """Return the answers of tasks beside each other; of one that may have lacked what another had, the answer alone."""
+        self._say(doing)
+        answers = list(self._pool.map(lambda task: self._answer(task[0], task[1], draws), tasks))
+        if self._beside > 1:
+            answers = [
+                answer if answer.is_final else self._answer(task[0], task[1], draws)
+                for task, answer in zip(tasks, answers, strict=True)
+            ]
         self._say("")
-        return [found.get(trial.name, trial) for trial in wanted]
+        return answers
 
-    def timed(self, trial: Trial, number: int) -> Trial:
-        """Time one way once more."""
-        self._say(f"round {number + 1} of {_ROUNDS}: timing {trial.name}")
-        found, why = self._answer(trial, "time", self._guests)
-        self._say("")
-        if self.cancelled:
-            return trial
-        if why or "error" in found:
-            return replace(trial, why=why or found["error"], path=found.get("path", ""), line=found.get("line", 0))
-        return replace(trial, rounds=[*trial.rounds, Times(*(found[name] for name in Times._fields))])
-
-    def _beside(self, tasks: Sequence[tuple[Trial, str]]) -> list[_Answer]:
-        """Return the answers of tasks that run beside each other, each in a guest of its own."""
-        idle: SimpleQueue[Guests] = SimpleQueue()
-        idle.put(self._guests)
-
-        def answer(task: tuple[Trial, str]) -> _Answer:
-            guests = idle.get()
-            try:
-                return self._answer(*task, guests)
-            finally:
-                idle.put(guests)
-
-        with ExitStack() as stack:
-            for _ in range(beside() - 1):
-                idle.put(stack.enter_context(session.Guests()))
-            pool = stack.enter_context(ThreadPoolExecutor(idle.qsize()))
-            try:
-                return list(pool.map(answer, tasks))
-            except BaseException:
-                self.cancelled = True  # else the pool would wait for all of them
-                raise
-
-    def _answer(self, trial: Trial, task: str, guests: Guests) -> _Answer:
+    def _answer(self, trial: Trial, task: str, draws: bool) -> _Answer:
         if self.cancelled:
             return _Answer({}, "cancelled")
-        way = WAYS[trial.name]
-        wanted = requests.Way(way.guest, task, way.is_compiled, self._draws, tuple(trial.modules))
+        if time.monotonic() - self._start > _LAST[task]:
+            return _Answer({}, f"not begun: {_LAST[task]:.0f} s had passed")
+        way, guests = WAYS[trial.name], self._idle.get()
+        self.processes += 1
+        wanted = requests.Way(way.guest, task, way.is_compiled, self._turns, draws, tuple(trial.modules))
         request = self._request._replace(way=wanted)
-        ended = session.answered(request, guests, self._quiet)
+        try:
+            ended = session.answered(request, guests, self._quiet)
+        finally:
+            self._idle.put(guests)
         self.cancelled = self.cancelled or ended.ended.get("how") == "cancelled"
         found: Any = (ended.result or {}).get("way")
         return _Answer(found) if is_found(found, task) else _Answer({}, session.joined(request, ended).said)
 
 
-def beside() -> int:
-    """Return how many processes this machine has the cores for."""
-    return max(1, min(_BESIDE, len(os.sched_getaffinity(0)) // _CORES))
+def _beside(request: Request) -> int:
+    """Return how many processes there are at once: one of a program, which may write files, else as many as have cores."""
+    return 1 if request.program else max(1, min(_BESIDE, len(os.sched_getaffinity(0)) // _CORES))
 
 
-def _with(trial: Trial, answer: _Answer) -> Trial:
+def _compared(trial: Trial, answer: _Answer) -> Trial:
     """Return a trial with its comparison, or why there is none."""
     found = answer.found
-    if answer.why or "error" in found:
-        return replace(trial, why=answer.why or found["error"], path=found.get("path", ""), line=found.get("line", 0))
+    if _fails_as(answer):
+        return replace(trial, **_fails_as(answer))
     agreement = Agreement(found["agreement"], found["worst"], found["path"], found["of"])
     return replace(trial, agreement=agreement, modules=tuple(found["modules"]))
+
+
+def _timed(trial: Trial, answer: _Answer) -> Trial:
+    """Return a trial with one round more, or why there is none."""
+    if _fails_as(answer):
+        return replace(trial, **_fails_as(answer))
+    return replace(trial, rounds=[*trial.rounds, Times(*(answer.found[name] for name in Times._fields))])
+
+
+def _fails_as(answer: _Answer) -> dict[str, Any]:
+    """Return why a way fails, with the line; {} if it does not."""
+    if answer.why or "error" in answer.found:
+        return {
+            "why": answer.why or answer.found["error"],
+            "path": answer.found.get("path", ""),
+            "line": answer.found.get("line", 0),
+        }
+    return {}
 
 
 _FORMS: dict[str, dict[str, Any]] = {

@@ -8,6 +8,7 @@ in those that compare, so that a timing takes no longer than it must.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import time
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,9 @@ def _in_way(wanted: dict[str, Any], name: str, *subjects: Subject, modules: Sequ
             for subject, _ in before:
                 made = _WAYS[name](subject, modules)
                 modes = subject.modes
-                subject.call = made if modes is None else modes.around(made) if wanted["compare"] else modes.around_timed(made)
+                subject.call = (
+                    made if modes is None else modes.around_timed(made) if wanted["task"] == "time" else modes.around(made)
+                )
             yield
     finally:
         for subject, call in before:
@@ -174,6 +177,10 @@ _NO_GRADIENTS = (
 )
 
 
+def _refused(why: str) -> dict[str, Any]:
+    return {"error": why, "lacks_memory": False, "path": "", "line": 0}
+
+
 # Measurements ---------------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +191,7 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
     first, second = checks.pair(source)
     if first.modes is not None and wanted["name"].startswith("manual"):
         if _needs_gradients(first):
-            return {"error": _NO_GRADIENTS, "path": "", "line": 0}
+            return _refused(_NO_GRADIENTS)
         first = second = source.fresh()
     warm_ups = checks.warm_ups_of(first)
     over_compile = wanted["compiles"] and wanted["name"] != "compile"
@@ -201,12 +208,7 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
     if wanted["name"] == "modules" and not names:
         names = _outermost(source.fresh())
         if not names:
-            return {
-                "error": "the call runs no module once that it reaches by a name",
-                "lacks_memory": False,
-                "path": "",
-                "line": 0,
-            }
+            return _refused("the call runs no module once that it reaches by a name")
     calls = _calls(source, wanted, names, len(eager.calls))
     report.step("calls", "ok", f"{len(calls)} calls", time.monotonic() - start)
     return {**_agreement(source, eager, calls, warm_ups, report), "modules": names}
@@ -278,17 +280,33 @@ def _compiled(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
 
 
 def _timed(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, Any]:
-    """Time calls in this way, after those that set it up; memory is all that torch has reserved by then, at the most."""
+    """Time calls in this way, after those that set it up; memory is all that torch has reserved by then, at the most.
+
+    Processes set their ways up beside each other; one is timed when none does, and none begins until then.
+    """
     report.progress(f"timing: {wanted['name']}")
     start = time.perf_counter()
-    with _as_failed():
-        subject = source.fresh()
-        with _in_way(wanted, wanted["name"], subject, modules=wanted["modules"]):
+    with _as_failed(), contextlib.ExitStack() as stack:
+        with _turn(wanted, fcntl.LOCK_SH):
+            subject = source.fresh()
+            stack.enter_context(_in_way(wanted, wanted["name"], subject, modules=wanted["modules"]))
             first = checks.warm_ups_of(subject) + _SET_UP
             set_up = _set_up(subject, first)
+        with _turn(wanted, fcntl.LOCK_EX):
             times = timing.in_turns({"way": timing.calls(subject, first)})["way"]
     report.step("time", "ok", f"{times.median * 1e6:.0f} us", time.perf_counter() - start)
     return {**times._asdict(), "set_up": set_up, "memory": torch.cuda.max_memory_reserved()}
+
+
+@contextlib.contextmanager
+def _turn(wanted: dict[str, Any], lock: int) -> Iterator[None]:
+    """Hold the lock of all processes that are timed; it is given back by name, as a fork of user code would keep it open."""
+    with open(wanted["turns"], "rb") as file:
+        fcntl.flock(file, lock)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager
