@@ -47,11 +47,19 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return paths
 
 
+CPU = (
+    ('"cuda"', '"cpu"'),
+    (".cuda(non_blocking=True)", ""),
+    (".cuda()", ""),
+    (", capturable=True", ""),
+)
+
+
 def on_cpu(options: Options, edit: tuple[str, str] = ("", "")) -> Any:
-    """Return a module that works on the CPU as it would on a GPU, apart from graphs."""
-    text = render.module(options, NEWEST)[0].replace(*edit)
-    for gpu, cpu in ('"cuda"', '"cpu"'), (".cuda(non_blocking=True)", ""), (".cuda()", ""), (", capturable=True", ""):
-        text = text.replace(gpu, cpu)
+    """Return a program that works on the CPU as it would on a GPU, apart from graphs."""
+    text = render.program(options, NEWEST)
+    for old, new in (edit, *CPU):
+        text = text.replace(old, new)
     module = types.ModuleType("step")
     exec(compile(text, "step.py", "exec"), module.__dict__)
     return module
@@ -223,23 +231,31 @@ def test_padding_leaves_the_real_part_as_it_is(dim: int) -> None:
 
 
 @needs_torch
-def test_a_perturbation_moves_each_weight_by_a_unit_in_the_last_place(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [
+        (Options("manual"), "float32"),
+        (Options("manual", training=True, amp="bf16"), "float32"),
+        (Options("make-graphed-callables", training=True, amp="fp16"), "float32"),
+        (Options("reduce-overhead", training=True), "float32"),
+        (Options("reduce-overhead", training=True, amp="bf16"), "bfloat16"),
+        (Options("manual-over-compile", amp="fp16"), "float16"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else _name(value),
+)
+def test_a_perturbation_moves_each_weight_by_a_unit_in_the_last_place(options: Options, dtype: str) -> None:
+    """Of the weight's type; of a compiled program under autocast that of autocast."""
     import torch
 
-    checks = render.module(Options("manual"), NEWEST)[1].replace("from step import Inference\n", "Inference = object\n")
-    module = module_of(_saved(tmp_path / "checks.py", checks.replace('"cuda"', '"cpu"')))
-    model = torch.nn.Linear(64, 64)
+    torch.manual_seed(1)  # not the seed of the moves
+    model, unit = torch.nn.Linear(64, 64), torch.finfo(getattr(torch, dtype)).eps
     before = model.weight.detach().clone()
-    module.perturb(model)
+    on_cpu(options).perturb(model)
     relative = (model.weight.detach() - before).abs() / before.abs()
-    assert torch.finfo(torch.float32).eps / 4 < relative.min()
-    assert relative.max() < 2 * torch.finfo(torch.float32).eps
+    assert unit / 4 < relative.min()
+    assert relative.max() < 2 * unit
     assert 0.4 < (model.weight > before).float().mean() < 0.6
-
-
-def _saved(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
 
 
 # Writing ---------------------------------------------------------------------------------------------------------------
