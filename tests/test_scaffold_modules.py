@@ -52,6 +52,9 @@ CPU = (
     (".cuda(non_blocking=True)", ""),
     (".cuda()", ""),
     (", capturable=True", ""),
+    (", pin_memory=True", ""),
+    *((f"torch.cuda.{name}", f"torch.{name}") for name in ("get_rng_state", "set_rng_state")),
+    *((f"torch.cuda.{name}", f"torch.cpu.{name}") for name in ("Stream", "stream", "current_stream", "synchronize")),
 )
 
 
@@ -228,6 +231,35 @@ def test_padding_leaves_the_real_part_as_it_is(dim: int) -> None:
         assert inference(x).shape == inference.model(x).shape
     bucket = inference.inputs[16]
     assert bucket.narrow(dim, 9, 7).abs().max() == 0
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("way", ["manual", "reduce-overhead"])
+def test_buffers_that_no_checkpoint_has_are_as_before_the_warm_up(way: str) -> None:
+    import torch
+
+    counted = []
+
+    def count(model: Any, _: object) -> None:
+        counted.append(model.steps.add_(1))
+
+    def build_model() -> Any:
+        model = torch.nn.Linear(64, 10)
+        model.register_buffer("steps", torch.zeros(()), persistent=False)
+        model.register_forward_pre_hook(count)
+        return model
+
+    module = on_cpu(Options(way, training=True), ("self.graph = torch.cuda.CUDAGraph()", "return"))
+    module.build_model = build_model
+    if way == "manual":
+        training = module.Training()
+        training.capture(*module.batches(1)[0])
+    else:
+        training = module.Training(None)
+        module.record(training)
+    assert len(counted) == 3
+    assert training.model.steps == 0
 
 
 @needs_torch
