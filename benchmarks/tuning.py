@@ -5,22 +5,27 @@
     python benchmarks/tuning.py                              the figures of that evidence; --misses has a line for each workload
     python benchmarks/tuning.py --check                      exit 1 if one is out of its bound, or a workload changed
 
-The workloads are those of decisions.py. A process that has nothing of our tools makes each anew for every way, and times eager
-calls, torch.compile, reduce-overhead, replays of a capture, and of one over the compiled function. The choice is right if that
-process finds no right way that is more than 5 % faster; the code that it wrote then goes through `skill check --run`.
+The workloads are those of decisions.py. Processes that have nothing of our tools time each way of it: eager calls,
+torch.compile, reduce-overhead, replays of a capture, and of one over the compiled function; they set up beside each other, and
+are timed one after the other. The choice is right if they find no right way that is more than 5 % faster; the code that it
+wrote goes through `skill check --run` meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -36,7 +41,7 @@ WORKLOADS = (
     "026",     "053", "062", "090", "099", "106", "117",
 )  # fmt: skip
 _WAYS = ("eager", "compile", "reduce-overhead", "manual", "manual over compile")
-_NEAR, _SECONDS, _CALLS, _BATCHES = 0.05, 180, 10, 15
+_NEAR, _SECONDS, _CALLS, _BATCHES = 0.05, 300, 10, 15
 
 
 # The run --------------------------------------------------------------------------------------------------------------
@@ -80,8 +85,6 @@ def _way(way: str, fn: Callable[..., Any], given: Any) -> Callable[[], object]:
 def _seconds(call: Callable[[], object]) -> dict[str, float]:
     import torch
 
-    for _ in range(6):
-        call()
     rows = []
     for _ in range(_BATCHES):
         torch.cuda.synchronize()
@@ -93,15 +96,28 @@ def _seconds(call: Callable[[], object]) -> dict[str, float]:
     return {"median": statistics.median(rows), "least": min(rows), "most": max(rows)}
 
 
-def _plain(name: str) -> dict[str, Any]:
-    """Time each way; of one that raises, the error's type."""
-    found: dict[str, Any] = {}
-    for way in _WAYS:
+def _plain(name: str, way: str, turns: str) -> dict[str, Any]:
+    """Time one way; if it raises, return the error's type."""
+    try:
+        with _turn(turns, fcntl.LOCK_SH):
+            call = _way(way, *_made(name))
+            for _ in range(6):
+                call()
+        with _turn(turns, fcntl.LOCK_EX):
+            return _seconds(call)
+    except Exception as error:  # noqa: BLE001 - whatever a capture or the compiler raises
+        return {"error": type(error).__name__}
+
+
+@contextlib.contextmanager
+def _turn(turns: str, lock: int) -> Iterator[None]:
+    """Hold the lock that all share while they set up, and each has for itself while it is timed."""
+    with Path(turns).open("rb") as file:
+        fcntl.flock(file, lock)
         try:
-            found[way] = _seconds(_way(way, *_made(name)))
-        except Exception as error:  # noqa: BLE001 - whatever a capture or the compiler raises
-            found[way] = {"error": type(error).__name__}
-    return found
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -113,9 +129,16 @@ def _row(name: str) -> dict[str, Any]:
     start = time.monotonic()
     answer = json.loads(_run([sys.executable, "tools/tune.py", "--json", "--write", str(written), *make, target]))
     took, checked = time.monotonic() - start, {}
-    if written.exists():
-        checked = json.loads(_run([sys.executable, "tools/check.py", "--run", "--json", *make, str(written)]))
-        written.unlink()
+    with tempfile.NamedTemporaryFile() as turns:
+        with _turn(turns.name, fcntl.LOCK_SH):
+            plain = [
+                subprocess.Popen([sys.executable, __file__, "plain", name, way, turns.name], stdout=subprocess.PIPE)
+                for way in _WAYS
+            ]
+            if written.exists():
+                checked = json.loads(_run([sys.executable, "tools/check.py", "--run", "--json", *make, str(written)]))
+                written.unlink()
+        timed = {way: json.loads(each.communicate()[0].splitlines()[-1]) for way, each in zip(_WAYS, plain, strict=True)}
     tuning = {**(answer.get("tuning") or {}), "code": ""}
     return {
         "id": name,
@@ -124,7 +147,7 @@ def _row(name: str) -> dict[str, Any]:
         "summary": answer.get("summary") or answer.get("error"),
         "tuning": tuning if answer.get("tuning") else None,
         "code": {"verdict": checked.get("verdict"), "summary": checked.get("summary") or checked.get("error")},
-        "plain": json.loads(_run([sys.executable, __file__, "plain", name])),
+        "plain": timed,
     }
 
 
@@ -207,8 +230,8 @@ def main() -> int:
             machine = on_gpu.machine(" ".join(["python benchmarks/tuning.py run", *names]))
             on_gpu.write_rows(machine, map(_row, names or WORKLOADS))
             return 0
-        case ["plain", name]:
-            print(json.dumps(_plain(name)))
+        case ["plain", name, way, turns]:
+            print(json.dumps(_plain(name, way, turns)))
             return 0
         case ["keep", *files]:
             decisions.keep(files, EVIDENCE)
