@@ -216,7 +216,7 @@ def test_ways_are_compared_beside_each_other_and_come_in_order(monkeypatch: pyte
     found = compared(guest, monkeypatch, draws=False)
     assert list(found) == list(ways.WAYS)
     assert [name for name, trial in found.items() if trial.agreement is None] == [ways.EAGER]
-    assert all(task == "compare" for _, task in guest.asked)
+    assert {task for _, task in guest.asked} <= {"import", "compare"}
 
 
 def test_a_call_that_draws_is_compiled_for_the_timings_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import fcntl
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +13,9 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import torch
 from cudagraph_skill.capture.guest import checks, load, ways
 from cudagraph_skill.capture.guest.wrappers import graphed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Net(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
@@ -80,3 +85,22 @@ def test_results_whose_gradients_are_computed_after_the_call_are_seen() -> None:
     assert not ways._needs_gradients(subject(lambda x: net(x).detach(), values, net=net))
     with pytest.raises(checks.EagerError):
         ways._needs_gradients(subject(lambda _: 1 / 0, values))
+
+
+def test_a_way_is_timed_when_no_other_one_sets_up(tmp_path: Path) -> None:
+    (tmp_path / "turns").touch()
+    wanted, seen, waiting = {"turns": str(tmp_path / "turns")}, [], threading.Event()
+
+    def timed() -> None:
+        waiting.set()
+        with ways._turn(wanted, fcntl.LOCK_EX):
+            seen.append("timed")
+
+    with ways._turn(wanted, fcntl.LOCK_SH), ways._turn(wanted, fcntl.LOCK_SH):  # two set up beside each other
+        other = threading.Thread(target=timed)
+        other.start()
+        waiting.wait()
+        other.join(0.2)
+        seen.append("set up")
+    other.join()
+    assert seen == ["set up", "timed"]

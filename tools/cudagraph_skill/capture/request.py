@@ -28,9 +28,10 @@ class Launch(NamedTuple):
 class Way(NamedTuple):
     """One way of calling a target, by its name in guest/ways.py, and what to do with it.
 
-    `task` is `compare` (with eager calls), `compile` (its kernels, so that later processes find them), or `time`. `compiles` is
-    whether torch.compile has a part in it, `draws` whether a call may draw random numbers. `turns` is a file by whose lock each
-    process is timed while all others wait. `modules` are the paths of those that get graphs; none: the outermost.
+    `task` is `import` (no more than that), `compare` (with eager calls), `compile` (its kernels, so that later processes find
+    them), or `time`. `compiles` is whether torch.compile has a part in it, `draws` whether a call may draw random numbers.
+    `turns` is a file by whose lock each process is timed while all others wait. `modules` are the paths of those that get
+    graphs; none: the outermost.
     """
 
     name: str

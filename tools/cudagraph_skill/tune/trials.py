@@ -35,7 +35,7 @@ _NO_NEW_ROUND = 150.0  # seconds
 _BESIDE, _CORES = 6, 2  # processes beside each other, at the most; CPU cores for each
 _KERNELS = (COMPILE, REDUCE_OVERHEAD)  # the ways that compile different ones: a manual capture has those of COMPILE
 _LONG = 20.0  # seconds of the check of a program, from which on each way is timed once
-_LAST = {"compare": 400.0, "compile": 400.0, "time": 600.0}  # seconds after which no such task starts
+_LAST = {"import": 400.0, "compare": 400.0, "compile": 400.0, "time": 600.0}  # seconds after which no such task starts
 
 
 class Agreement(NamedTuple):
@@ -113,13 +113,13 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
         SkillError: the target is not there, or the machine lacks something.
     """
     start = time.monotonic()
-    checked = next(session.mapped([request], guests, listener), None)
-    if checked is None:
-        return None
-    if checked.verdict not in _CAPTURED:
-        return Tuning(checked)
-    took = time.monotonic() - start
     with _Trials(request._replace(measure="ways"), guests, listener, start) as trials:
+        checked = next(session.mapped([request], guests, listener), None)
+        if checked is None:
+            return None
+        if checked.verdict not in _CAPTURED:
+            return Tuning(checked)
+        took = time.monotonic() - start
         found = _alike(against_eager(trials.compared({trial.name: trial for trial in _wanted(checked)}, _draws(checked))))
         names, notes = list(found), []
         for number in range(_ROUNDS):
@@ -224,14 +224,13 @@ class _Trials:
     """Makes comparisons and timings, one process each, counted in `processes`."""
 
     def __init__(self, request: Request, guests: Guests, listener: Listener, start: float) -> None:
-        self._request, self._start, self._say = request, start, listener.say
+        self._request, self._guests, self._start, self._say = request, guests, start, listener.say
         self._quiet = listener._replace(
             say=lambda _: None,
             cancelled=lambda: self.cancelled or listener.cancelled(),
             forward=None,  # a program has printed all that in its check
         )
         self._idle: SimpleQueue[Guests] = SimpleQueue()
-        self._idle.put(guests)
         self._stack = ExitStack()
         self.processes, self.cancelled = 0, False
 
@@ -241,14 +240,17 @@ class _Trials:
             self._idle.put(self._stack.enter_context(session.Guests()))
         self._turns = self._stack.enter_context(NamedTemporaryFile(prefix="skill-tune-")).name
         self._pool = self._stack.enter_context(ThreadPoolExecutor(self._beside))
+        for _ in range(self._beside - 1):  # they import while the call is checked
+            self._pool.submit(self._answer, Trial(COMPILE), "import", draws=False)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.cancelled = self.cancelled or kind is not None  # else the pool would wait for all that it has begun
+        self.cancelled = True  # else the pool would wait for all that it has begun
         self._stack.close()
 
     def compared(self, wanted: dict[str, Trial], draws: bool) -> dict[str, Trial]:
         """Compare ways with eager calls; compile what timings need, where a comparison has other kernels."""
+        self._idle.put(self._guests)  # the check has ended
         open_ = {name: trial for name, trial in wanted.items() if not trial.why and name != EAGER}
         compiling = [(Trial(name), "compile") for name in _KERNELS if draws and self._beside > 1]
         tasks = [*compiling, *((trial, "compare") for trial in open_.values())]
@@ -325,6 +327,7 @@ def _fails_as(answer: _Answer) -> dict[str, Any]:
 
 _FORMS: dict[str, dict[str, Any]] = {
     "compare": {"agreement": str, "worst": (int, float), "path": str, "of": int, "modules": list},
+    "import": {},
     "compile": {},
     "time": {"median": (int, float), "least": (int, float), "most": (int, float), "set_up": (int, float), "memory": int},
     "error": {"error": str, "lacks_memory": bool, "path": str, "line": int},

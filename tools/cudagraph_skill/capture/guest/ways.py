@@ -336,6 +336,7 @@ def _set_up(subject: Subject, count: int) -> float:
 
 
 _TASKS: dict[str, Callable[[Source, dict[str, Any], Any], dict[str, Any]]] = {
+    "import": lambda *_: {},
     "compare": _compared,
     "compile": _compiled,
     "time": _timed,
