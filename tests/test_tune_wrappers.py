@@ -87,6 +87,17 @@ def test_results_whose_gradients_are_computed_after_the_call_are_seen() -> None:
         ways._needs_gradients(subject(lambda _: 1 / 0, values))
 
 
+def test_an_error_within_another_one_is_shown_with_the_outer_ones_name() -> None:
+    try:
+        try:
+            raise RuntimeError("no kernel of CUDA")
+        except RuntimeError as inner:
+            raise ValueError("the backend failed") from inner
+    except ValueError as error:
+        assert ways._Failed(error).shown()["error"] == "ValueError: RuntimeError: no kernel of CUDA"
+    assert ways._Failed(ValueError("alone")).shown()["error"] == "ValueError: alone"
+
+
 def test_a_way_is_timed_when_no_other_one_sets_up(tmp_path: Path) -> None:
     (tmp_path / "turns").touch()
     wanted, seen, waiting = {"turns": str(tmp_path / "turns")}, [], threading.Event()

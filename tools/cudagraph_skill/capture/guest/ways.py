@@ -67,14 +67,16 @@ class _Failed(Exception):
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
-        self.error = why_failed.innermost(error)
+        self.error, self.raised = why_failed.innermost(error), error
 
     def shown(self) -> dict[str, Any]:
         """Return the error and its line in the user's code."""
         place = why_failed.place_of(self.error)
         lacks_memory = isinstance(self.error, tensors.OUT_OF_MEMORY)
+        raised_by = "" if self.raised is self.error else f"{type(self.raised).__name__}: "
+        shown = f"{raised_by}{why_failed.shown(self.error)}"
         return {
-            "error": "the GPU has too little memory for this way" if lacks_memory else why_failed.shown(self.error),
+            "error": "the GPU has too little memory for this way" if lacks_memory else shown,
             "lacks_memory": lacks_memory,
             "path": place.path if place else "",
             "line": place.line if place else 0,
