@@ -420,3 +420,22 @@ def test_a_report_of_a_call_shows_its_times_parts_and_lines() -> None:
     assert [part.kind for part in page.splits[0].parts] == ["idle", "node", "work"]
     assert page.limit == 2e-5
     assert page.said in html.rendered(page)
+
+
+class Event:
+    """An event of a profile as torch 2.4 has it, which does not say whether it is a marked range."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._name
+
+
+@pytest.mark.parametrize(
+    ("name", "marked"),
+    [("Optimizer.step#SGD.step", True), ("cudagraph_skill region 3", True), ("copy", True), ("vectorized_add", False)],
+)
+def test_a_marked_range_is_known_by_its_name_where_torch_does_not_say(name: str, marked: bool) -> None:
+    assert calibration.annotates(Event(name), ("copy",)) is marked

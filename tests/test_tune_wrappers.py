@@ -88,13 +88,9 @@ def test_results_whose_gradients_are_computed_after_the_call_are_seen() -> None:
 
 
 def test_an_error_within_another_one_is_shown_with_the_outer_ones_name() -> None:
-    try:
-        try:
-            raise RuntimeError("no kernel of CUDA")
-        except RuntimeError as inner:
-            raise ValueError("the backend failed") from inner
-    except ValueError as error:
-        assert ways._Failed(error).shown()["error"] == "ValueError: RuntimeError: no kernel of CUDA"
+    outer = ValueError("the backend failed")
+    outer.__cause__ = RuntimeError("no kernel of CUDA")
+    assert ways._Failed(outer).shown()["error"] == "ValueError: RuntimeError: no kernel of CUDA"
     assert ways._Failed(ValueError("alone")).shown()["error"] == "ValueError: alone"
 
 

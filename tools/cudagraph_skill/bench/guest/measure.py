@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cudagraph_skill.bench.guest import ways, workloads
-from cudagraph_skill.capture.guest import regions, verdict, why_failed
+from cudagraph_skill.capture.guest import calibration, regions, verdict, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,15 +243,12 @@ def _spans(work: Work, step: Step) -> list[tuple[int, int]]:
         run_steps(work, step, _ACTIVE)
         torch.cuda.synchronize()
     cuda = torch.autograd.DeviceType.CUDA
-    seen = [event for event in profiler.kineto_results.events() if event.device_type() == cuda and not _annotates(event)]
+    seen = [
+        event
+        for event in profiler.kineto_results.events()
+        if event.device_type() == cuda and not calibration.annotates(event, _RANGES)
+    ]
     return [(event.start_ns(), event.start_ns() + event.duration_ns()) for event in seen]
 
 
-_RANGES = ("zero_grad", "forward", "loss", "backward", "optimizer", "copy", "replay", "ProfilerStep", "Optimizer.")
-
-
-def _annotates(event: Any) -> bool:
-    """Return whether an event is a marked range, which spans kernels and is none; torch 2.4 does not say so."""
-    if hasattr(event, "is_user_annotation"):
-        return bool(event.is_user_annotation())
-    return str(event.name()).startswith(_RANGES)
+_RANGES = ("zero_grad", "forward", "loss", "backward", "optimizer", "copy", "replay")

@@ -75,7 +75,17 @@ def on_gpu(event: Any) -> bool:
 
 def is_work(event: Any) -> bool:
     """Return whether an event of a profile is a kernel, a copy or a fill on the GPU."""
-    return on_gpu(event) and not event.is_user_annotation()
+    return on_gpu(event) and not annotates(event)
+
+
+def annotates(event: Any, ranges: tuple[str, ...] = ()) -> bool:
+    """Return whether an event is a marked range, which spans kernels and is none.
+
+    torch 2.4 does not say so: there it is one that begins like those of torch, ours, or `ranges`.
+    """
+    if hasattr(event, "is_user_annotation"):
+        return bool(event.is_user_annotation())
+    return str(event.name()).startswith(("ProfilerStep", "Optimizer.", "cudagraph_skill ", *ranges))
 
 
 def _chain(size: int, count: int) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:

@@ -14,7 +14,7 @@ import torch
 from torch.autograd.profiler import profile, record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from cudagraph_skill.capture.guest import checks, state
+from cudagraph_skill.capture.guest import calibration, checks, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -279,7 +279,7 @@ def _work(events: list[Any]) -> list[tuple[int, int, int]]:
     operations = {event.correlation_id(): event.start_ns() for event in on_cpu if not event.name().startswith(("cu", "hip"))}
     work = []
     for event in events:
-        if event.device_type() != torch.autograd.DeviceType.CUDA or event.is_user_annotation():
+        if not calibration.is_work(event):
             continue
         launched = launches.get(event.correlation_id(), event.start_ns())
         work.append((event.start_ns(), operations.get(event.linked_correlation_id(), launched), event.duration_ns()))
