@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; CI has it and fails without it")
 
 import torch
-from cudagraph_skill.capture.guest import live, load, modes, signatures, state
+from cudagraph_skill.capture.guest import live, load, modes, readiness, signatures, state
 from cudagraph_skill.capture.guest.agreement import Alone
 from reported import Report
 from user_files import line_of, same_interpreter, written
@@ -614,3 +614,11 @@ def test_a_thread_that_pins_memory_is_noted_while_it_runs() -> None:
     done.set()
     loop.join(10)
     assert verdict.pinning_threads() == []
+
+
+def test_a_program_whose_interpreter_has_no_torch_is_told_so(
+    take: Callable[..., Taken], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "without_torch", lambda: "this Python has no torch")
+    path = written(tmp_path / "a.py", "def step(): pass\n\n\nraise ModuleNotFoundError(\"No module named 'torch'\")\n")
+    assert take(f"{path}:step", path).said == "this Python has no torch"

@@ -16,7 +16,7 @@ import time
 import types
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.capture.guest import callees, compiled, elsewhere
+from cudagraph_skill.capture.guest import callees, compiled, elsewhere, readiness
 from cudagraph_skill.capture.guest.agreement import Apart
 
 if TYPE_CHECKING:
@@ -338,6 +338,10 @@ class Watch:
         if self.done:
             return
         if error is not None and not isinstance(error, SystemExit):
+            missing = readiness.without_torch()
+            if missing:
+                self._report.result(_without_causes("lacking", missing, self._request))
+                return
             from cudagraph_skill.capture.guest import load, verdict
 
             self._report.result(verdict.raised(load.Raised("the program", error), self._request))
