@@ -344,6 +344,7 @@ def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
         "recommend",
         "scaffold",
         "serve",
+        "install",
         "completion",
     )
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):

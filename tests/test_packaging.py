@@ -96,7 +96,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 @pytest.mark.slow
 def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]) -> None:
-    expected = {f"cudagraph_skill/_skill/{name}" for name in ("SKILL.md", "card.yaml")}
+    expected = {f"cudagraph_skill/_skill/{name}" for name in ("SKILL.md", "LICENSE", "card.yaml")}
     expected |= {f"cudagraph_skill/_skill/{path.relative_to(ROOT)}" for path in LAUNCHERS}
     expected |= {f"cudagraph_skill/_skill/references/{path.name}" for path in (ROOT / "references").glob("*.md")}
     expected |= {f"cudagraph_skill/_skill/questions/{path.name}" for path in (ROOT / "questions").glob("*.txt")}
@@ -147,6 +147,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": NOUNS | {"capture", "decide", "tune", "bench"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
+    "setup": NOUNS | {"capture"},
 }
 
 

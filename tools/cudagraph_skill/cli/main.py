@@ -19,6 +19,7 @@ from cudagraph_skill.cli import (
     decide,
     errors,
     explain,
+    install,
     next_step,
     read,
     recommend,
@@ -35,7 +36,10 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (search, read, errors, explain, check, map_, decide, tune, bench, config, recommend, scaffold, serve, completion)
+COMMANDS = (
+    search, read, errors, explain, check, map_, decide, tune, bench, config, recommend, scaffold,
+    serve, install, completion,
+)  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
