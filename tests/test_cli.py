@@ -345,6 +345,7 @@ def test_version_and_help_teach(capsys: pytest.CaptureFixture[str]) -> None:
         "scaffold",
         "serve",
         "install",
+        "doctor",
         "completion",
     )
     for arguments in ((), ("--help",), *((name, "--help") for name in commands)):

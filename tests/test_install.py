@@ -354,6 +354,7 @@ def test_clients_own_variables_are_heeded(
         (["install", "claude", "--allow", "/nowhere"], "names no folder"),
         (["install", "claude", "--as", "skill", "--allow", "."], "are for the server"),
         (["install", "claude-desktop", "--as", "skill"], "reads no skills"),
+        (["doctor", "--folder", "/nowhere"], "is no folder"),
     ],
 )
 @pytest.mark.usefixtures("home")

@@ -147,7 +147,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": NOUNS | {"capture", "decide", "tune", "bench"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
-    "setup": NOUNS | {"capture"},
+    "setup": NOUNS | {"corpus", "capture"},
 }
 
 

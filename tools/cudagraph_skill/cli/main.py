@@ -17,6 +17,7 @@ from cudagraph_skill.cli import (
     completion,
     config,
     decide,
+    doctor,
     errors,
     explain,
     install,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     search, read, errors, explain, check, map_, decide, tune, bench, config, recommend, scaffold,
-    serve, install, completion,
+    serve, install, doctor, completion,
 )  # fmt: skip
 
 

@@ -1,14 +1,17 @@
-"""Format what would be installed."""
+"""Format what would be installed, and what the checks of this machine say."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudagraph_skill.setup.doctor import Check
     from cudagraph_skill.setup.folder import Copy
     from cudagraph_skill.setup.registration import Change
 
@@ -47,3 +50,20 @@ def copy_text(copy: Copy) -> str:
     parts = [*alone, *(f"{name}/ ({count} files)" for name, count in counts.items())]
     sign = "~" if copy.digests else "+"
     return f"{sign} {copy.folder}: {len(copy.files)} files, {size / 1e6:.1f} MB\n  " + ", ".join(parts)
+
+
+def checks_text(checks: Sequence[Check]) -> str:
+    """Return one line a check, with its fix below where it has one, and a line that sums up."""
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        lines.append(f"{check.state:<5} {check.name:<{width}}  {printable(check.said)}")
+        lines += [f"{'':5} {'':{width}}  fix: {printable(check.fix)}"] if check.fix else []
+    wrong = sum(check.state == "wrong" for check in checks)
+    lines.append("nothing to fix" if not wrong else f"{wrong} to fix")
+    return "\n".join(lines)
+
+
+def checks_data(checks: Sequence[Check]) -> dict[str, Any]:
+    """Return the checks as JSON has them."""
+    return {"ok": all(check.state != "wrong" for check in checks), "checks": [check._asdict() for check in checks]}

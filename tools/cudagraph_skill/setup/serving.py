@@ -65,7 +65,7 @@ def _program() -> list[str]:
     launcher = skill_root() / "server" / "serve.py"
     if not launcher.is_file():
         raise SkillError(
-            f"this copy of the skill, {skill_root()}, has no server: use `skill install` of a clone or an environment", 3
+            f"this copy of the skill, {skill_root()}, has no server: install from a clone, or pip install the package", 3
         )
     return [sys.executable, str(launcher)]
 
