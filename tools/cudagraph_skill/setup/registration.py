@@ -75,7 +75,7 @@ def registered(client: Client, path: Path, new: Mapping[str, Any]) -> Change:
         made = entry.pieces(text, table(client), new)
     except BrokenError as error:
         raise SkillError(
-            f"{path} cannot be changed safely, {error}: nothing is written, correct it, or {by_hand}", REFUSED
+            f"{path} cannot be changed safely ({error}): nothing is written, correct it, or {by_hand}", REFUSED
         ) from None
     if before is None:
         kept = {"new": True, "folders": [str(folder) for folder in _missing(path)]}
@@ -102,7 +102,7 @@ def unregistered(client: Client, path: Path, known: Mapping[str, Any] | None) ->
             raise SkillError(f"the server {NAME} in {path} {why}, so it stays: {by_hand}", REFUSED)
         after = _taken_out(text, client, kept)
     except BrokenError as error:
-        raise SkillError(f"{path} cannot be changed safely, {error}: nothing is written, {by_hand}", REFUSED) from None
+        raise SkillError(f"{path} cannot be changed safely ({error}): nothing is written, {by_hand}", REFUSED) from None
     gone = bool(kept.get("new")) and not after and not mark
     return Change(path, before, None if gone else _bytes(mark, after), "", {"folders": kept.get("folders", [])} if gone else {})
 
