@@ -382,3 +382,41 @@ def test_a_warning_names_the_file_where_there_is_no_traceback(index: Table) -> N
 )
 def test_fixes_are_split_into_sentences(text: str, log: str, kept: list[str], left_out: int) -> None:
     assert sentences(text, log) == (kept, left_out)
+
+
+@pytest.mark.parametrize(
+    ("typed", "entry"),
+    [
+        ("unjoined work", "capture-unjoined-work"),
+        ("unjoined", "capture-unjoined-work"),
+        ("legacy stream", "capture-legacy-stream"),
+        ("Stream is  capturing", "capture-not-permitted"),
+        ("previous error during capture", "capture-invalidated"),
+    ],
+)
+def test_a_fragment_of_a_message_names_its_entry(typed: str, entry: str, index: Table) -> None:
+    assert diagnose(typed, index).diagnoses[0].id == entry
+
+
+@pytest.mark.parametrize("typed", ["out of memory", "not supported", "work", "index out of range", "the stream", "hello world"])
+def test_a_fragment_that_programs_without_graphs_print_too_is_refused(typed: str, index: Table) -> None:
+    assert diagnose(typed, index).diagnoses == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "first", "never"), [("vllm", "--gpu-memory-utilization", ""), ("sglang", "--mem-fraction-static", "vLLM")]
+)
+def test_out_of_memory_of_an_engine_is_answered_with_its_own_settings(
+    engine: str, first: str, never: str, index: Table
+) -> None:
+    log = f"""\
+Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  61%|
+  File "/usr/lib/python3/dist-packages/{engine}/v1/worker/gpu_model_runner.py", line 3518, in capture_model
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. Of the allocated memory 21.02 GiB is allocated by
+PyTorch, with 312.00 MiB allocated in private pools (e.g., CUDA Graphs)
+"""
+    best = diagnose(log, index).diagnoses[0]
+    assert (best.cause, best.id) == ("capture-oom", "engine-out-of-memory-at-capture")
+    advice, _ = sentences(best.here, log)
+    assert first in advice[0]
+    assert not never or never not in " ".join(advice)

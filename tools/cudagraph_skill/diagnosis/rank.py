@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 from cudagraph_skill.check.input.targets import at_line, drives_graph
 from cudagraph_skill.corpus import terms
-from cudagraph_skill.diagnosis.entries import REACH, Cause, Entry, Phrase, Table
+from cudagraph_skill.diagnosis import fragment
+from cudagraph_skill.diagnosis.entries import REACH, Cause, Entry, Phrase, Table, parse_phrase
 from cudagraph_skill.diagnosis.log import Frame, Log, read
 from cudagraph_skill.diagnosis.result import Diagnosis, Verdict
 from cudagraph_skill.text import printable
@@ -67,6 +68,8 @@ _ELSEWHERE = """graph break | torch.export | torch._export | make_fx | symbolic_
  | packet | screen | desktop | nvenc | experience replay | replay buffer | replaybuffer | replay_buffer | session replay
  | has been freed | have already been freed | autograd graph | computation graph | computational graph | knowledge graph
  | graph neural | tf.function | .pb"""
+
+_ENGINES, _OF_ENGINES = ("vllm", "sglang", "tensorrt_llm", "trtllm"), "errors-serving.md"
 
 _PATH = re.compile(r"[\w./@+~][\w./@+~-]{0,199}")  # what can stand in a command without quotes, and is no option
 _ID = re.compile(r"(?:see )?([a-z0-9]+(?:-[a-z0-9]+)+)\.?")  # a fix that stands elsewhere
@@ -186,7 +189,7 @@ def diagnose(text: str, index: Table) -> Verdict:
     hay = Haystack(log)
     here = _is_ours(hay.text)
     evidence: dict[str, list[Evidence]] = {slug: [] for slug in index.causes}
-    entries = _uncovered(_entries(hay, index, here))
+    entries = _uncovered(_entries(hay, index, here)) or _typed(hay, index, here)
     explained = _messages(index, entries, evidence)
     _tells(hay, index, here, explained, evidence)
     if not entries and not (here and _suffices(log, evidence)):
@@ -235,6 +238,14 @@ def _entries(hay: Haystack, index: Table, here: bool) -> dict[str, Matched]:
             points = _MESSAGE * min(hit.weight, 1) * (_ECHO if phrase.kind == "^" else 1) * _SPECIFIC ** (len(phrase.all) - 1)
             matched[entry.id] = Matched(points, len(phrase.all), hit)
     return matched
+
+
+def _typed(hay: Haystack, index: Table, here: bool) -> dict[str, Matched]:
+    """Return entries whose message the whole log is a fragment of, those it is most of with the most points."""
+    shares = fragment.entries_with(hay.text, index.entries, here)
+    whole = max(shares.values(), default=1.0)
+    hit = hay.find(parse_phrase(hay.text)) if shares else None
+    return {name: Matched(_MESSAGE * share / whole, 1, hit) for name, share in shares.items()} if hit else {}
 
 
 def _uncovered(matched: dict[str, Matched]) -> dict[str, Matched]:
@@ -336,17 +347,23 @@ def _where(frame: Frame) -> str:
 
 
 def _entry_of(index: Table, case: Case, slug: str) -> tuple[Entry | None, str]:
-    """Return the entry that fits best, with its fix: told apart by a second phrase, most points, few causes, a long message."""
+    """Return the entry that fits best, with its fix.
+
+    It is one of the engine that the log is of, told apart by a second phrase, with most points, few causes, a long message.
+    """
     listing = []
+    engine = any(name in line.text.lower() for line in case.log.lines for name in _ENGINES)
     for entry in (candidate for candidate in index.entries if candidate.id in case.entries):
         points, parts, hit = case.entries[entry.id]
         slugs = list(dict.fromkeys(possible.slug for possible in entry.causes))
         if slug in slugs:
             fix = _resolved(index, slug, next(possible.fix for possible in entry.causes if possible.slug == slug))
-            listing.append((parts, points * _share(slugs.index(slug)) * _SHARED ** len(slugs), hit.end - hit.start, entry, fix))
+            worth = points * _share(slugs.index(slug)) * _SHARED ** len(slugs)
+            own = engine and entry.path.endswith(_OF_ENGINES)
+            listing.append((own, parts, worth, hit.end - hit.start, entry, fix))
     if not listing:
         return None, ""
-    *_, entry, fix = max(listing, key=lambda candidate: candidate[:3])
+    *_, entry, fix = max(listing, key=lambda candidate: candidate[:4])
     return entry, fix
 
 
