@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import retrieval
+import yaml
 from cudagraph_skill.corpus import output, terms
 from cudagraph_skill.corpus.index import Index, open_index
 from cudagraph_skill.corpus.rank import MAX_CHARACTERS, key
@@ -20,6 +22,9 @@ from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
+
+STEPS = Steps(*[lambda _: "next"] * 4)
+COPIED = {"what is a cuda graph"}  # a form of a section before the set was written
 
 
 @pytest.mark.slow
@@ -62,6 +67,70 @@ def test_a_typo_is_corrected_and_said(index: Index) -> None:
     answer = index.search("why does capturing fail in the backwrd pass")
     assert answer.hits
     assert answer.corrected == {"backwrd": "backward"}
+    assert output.answer(answer, 1, STEPS).startswith('searched for "backward" instead of "backwrd"\n')
+
+
+@pytest.mark.parametrize(
+    ("typed", "used"),
+    [
+        ("momntum", "momentum"),  # a letter left out
+        ("megatorn", "megatron"),  # two swapped
+        ("enforce_eager or eagr", "eager"),  # a short word
+        ("sinchronisation", "synchronisation"),  # another letter
+        ("acumulatn of gradients", "accumulation"),  # two slips in a long word
+        ("permited", "permitted"),  # known by its stem: only the doubled letter is added
+    ],
+)
+def test_slips_of_several_kinds_are_repaired(index: Index, typed: str, used: str) -> None:
+    assert used in index.search(f"cuda graph {typed}").corrected.values()
+
+
+@pytest.mark.parametrize("word", ["replays", "tensors", "yolo", "bake", "rust", "CUDA"])
+def test_words_that_are_no_slips_stay(index: Index, word: str) -> None:
+    assert index.search(f"{word} in a cuda graph").corrected == {}
+
+
+@pytest.mark.parametrize("question", ["momntum stays the same after captre", "gradscalar with cuda grpahs"])
+def test_a_repaired_question_of_the_field_is_answered(index: Index, question: str) -> None:
+    assert index.search(question).hits
+
+
+def test_a_refusal_says_what_was_searched_for(index: Index) -> None:
+    answer = index.search("how to bake bread")
+    assert not answer.hits
+    assert f'searched for "{answer.corrected["bread"]}" instead of "bread"' in output.nothing_found(answer, "", STEPS)
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [
+        ("make_graphed_callables", "signature and what it does"),
+        ("CUDAGraph", "members"),
+        ("torch.cuda.graph", "signature"),
+        ("capture_begin", "`CUDAGraph.capture_begin("),
+        ("warm-up", "Warm-up before capture"),
+        ("warmup", "Warm-up before capture"),
+    ],
+)
+def test_a_name_alone_finds_the_overview_of_it(index: Index, name: str, heading: str) -> None:
+    assert heading in index.search(name).hits[0].section.headings[-1]
+
+
+@pytest.mark.parametrize("question", ["when should one use a cuda graph", "when are cuda graphs good"])
+def test_stop_words_count_where_nothing_else_is_asked(index: Index, question: str) -> None:
+    assert "Should I use" in index.search(question).hits[0].section.headings[-1]
+
+
+def test_beginners_are_answered_and_their_neighbours_refused(index: Index, sections: list[Section]) -> None:
+    row = retrieval.beginners(lambda question: [hit.section for hit in index.search(question).hits])
+    floors = yaml.safe_load((retrieval.HERE / "floors.yaml").read_text(encoding="utf-8"))["beginners"]
+    assert retrieval.below(row, floors) == []
+    questions = retrieval.load(retrieval.HERE / "beginners.yaml")
+    named = {f"references/{ref}" for item in questions for ref in item.get("right", ()) if not ref.startswith("SKILL.md")}
+    assert named - {section.ref for section in sections} == set()
+    forms = {key(form) for section in sections for form in section.asks}
+    copied = {item["question"] for item in questions if key(item["question"]) in forms}
+    assert copied <= COPIED
 
 
 @pytest.mark.parametrize(
@@ -71,6 +140,11 @@ def test_a_typo_is_corrected_and_said(index: Index) -> None:
         "matplotlib bar chart colours",
         "neo4j cypher shortest path",
         "kubernetes ingress tls secret",
+        "install the nvidia driver",
+        "knowledge graph embeddings",
+        "shortest path between two nodes",
+        "record my screen in windows",
+        "compare adam with rmsprop",
     ],
 )
 def test_another_field_is_refused_with_the_nearest_headings(index: Index, question: str) -> None:
@@ -166,7 +240,7 @@ def test_text_of_a_users_corpus_cannot_steer_the_terminal(cache: Path, small: Pa
     (own / "a.md").write_text("# Flux \x1b[2J capacitor\n\x1b]0;owned\x07Needs\t1.21\xa0gigawatts \x9b31m \u202e.\n\n## B\nc\n")
     index = open_index(small, own)
     result = index.search("flux capacitor gigawatts")
-    steps = Steps(*[lambda _: "next"] * 4)
+    steps = STEPS
     shown = [section for section in index.sections() if section.path.endswith("a.md")]
     for text in (output.answer(result, 1, steps), output.section(shown[0]), output.contents(shown, steps)):
         assert not set(text) & {"\x1b", "\x07", "\x9b", "\u202e"}

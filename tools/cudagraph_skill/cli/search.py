@@ -44,8 +44,6 @@ def run(args: argparse.Namespace) -> int:
     steps = next_step.steps(args)
     question = rank.checked(_question(args.question))
     answer = open_references(args).search(question, args.limit, args.page, 10**9 if args.full else args.max_tokens)
-    for typed, used in answer.corrected.items() if answer.hits else ():
-        say(f'no section has "{typed}": searched for "{used}"')
     if args.json:
         print(answers.answer_json(answer, args.page, steps))
     elif answer.hits:

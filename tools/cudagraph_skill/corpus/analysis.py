@@ -58,7 +58,8 @@ def content(sections: list[Section]) -> Content:
         number = len(records)
         length = rank.K1 * (1 - _B + _B * counts.total() / usual)
         names = rank.keys(section)
-        records.append(json.dumps([section, *texts, names, length]))
+        leads = section.level > 2 and bool(sections[number - 1].level == 2 and sections[number - 1].path == section.path)
+        records.append(json.dumps([section, *texts, names, length, leads]))
         if section.text:  # a heading alone is for the table of contents
             impacts = {term: count * (rank.K1 + 1) / (count + length) for term, count in counts.items()}
             impacts.update((bucket(name), 1.0) for name in names)
@@ -86,6 +87,8 @@ def _analysed(section: Section) -> tuple[Section, tuple[str, list[str], str], Co
 
     title = words(section.headings[-1], 3)
     asks = [words(form, 2) for form in section.asks]
+    asks.append(" ".join(terms.words(rank.subject(section))))  # a heading asks for what it is about
+    counts.update(terms.functional(" ".join((section.headings[-1], *section.asks))))
     rest = [words(section.text, 1), *(words(text, 1) for text in section.headings[:-1])]
     rest += (words(text, 2) for text in section.errors)
     return section, (title, asks, " | ".join([*rest, *glued])), counts

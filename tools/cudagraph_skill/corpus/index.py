@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.analysis import Content
     from cudagraph_skill.corpus.store import Posting, Store
 
-FORMAT = 8  # raise it when what the index holds changes: older indexes are then built again
+FORMAT = 10  # raise it when what the index holds changes: older indexes are then built again
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
@@ -61,7 +61,7 @@ class Index:
         """
         with self._alone:
             text, corrected = self._corrected(_essence(rank.checked(question)))
-            asked = Question(text, self._weight, frozenset(terms.words(" ".join(corrected.values()))))
+            asked = Question(text, self._weight, {typed.lower(): used for typed, used in corrected.items()})
             ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
         if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
             return Answer([], [candidate.section for candidate in ranked[:3]], corrected, more=False)
@@ -82,14 +82,21 @@ class Index:
             return [self._record(number).section for number in range(len(self._store))]
 
     def _corrected(self, question: str) -> tuple[str, dict[str, str]]:
-        """Return the question with each word that no section has replaced by one an edit away, where there is one."""
+        """Return the question with each word that no section has replaced by the likeliest one, where there is one."""
         fixes = {}
-        for word in set(re.findall(r"(?<![\w.-])[a-zA-Z]{5,30}(?![\w.-])", question)):
-            known = any(self._sections_with(part) for part in terms.words(word)) or word.lower() in terms.STOP_WORDS
-            if not known and not terms.strangers(word) and (fix := terms.spelled(word.lower(), self._spelling)):
+        for word in set(re.findall(r"(?<![\w.-])[a-zA-Z]{4,30}(?![\w.-])", question)):
+            if fix := self._fix(word.lower()):
                 fixes[word] = fix
                 question = re.sub(rf"\b{word}\b", fix, question)
         return question, fixes
+
+    def _fix(self, word: str) -> str | None:
+        """Return what to search for instead of a misspelt word; of a known stem only a doubled letter is repaired."""
+        if word in self._spelling or word in terms.STOP_WORDS or terms.strangers(word):
+            return None
+        fix = terms.spelled(word, self._spelling, lambda other: self._sections_with(terms.stem(other)))
+        known = any(self._sections_with(part) for part in terms.words(word))
+        return fix if fix and (not known or _single(fix) == _single(word)) else None
 
     def _sections_with(self, term: str) -> int:
         if term not in self._known:
@@ -114,7 +121,7 @@ class Index:
             factor = wanted[term] * self._weight(term)
             for number, impact in zip(*self._posting(term), strict=True):
                 scores[number] = scores.get(number, 0.0) + factor * impact
-        for number in self._named(asked.key):
+        for number in {number for name in asked.keys for number in self._named(name)}:
             scores[number] = scores.get(number, 0.0) + _NAMED
         best = nlargest(most, scores.items(), key=lambda item: item[1])
         candidates = [asked.judge(self._record(number), base) for number, base in best]
@@ -135,6 +142,11 @@ class Index:
         known.sort(key=lambda term: -self._weight(term) * wanted[term])
         rare = [term for term in known if self._sections_with(term) < _COMMON * self._count]
         return (rare if len(rare) > 5 else known)[:_MAX_QUERY_TERMS]
+
+
+def _single(word: str) -> str:
+    """Return a word with each doubled letter written once."""
+    return re.sub(r"(.)\1", r"\1", word)
 
 
 def _essence(question: str) -> str:

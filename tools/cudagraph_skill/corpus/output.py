@@ -22,7 +22,13 @@ def where(section: Section, colour: bool = False) -> str:
 def answer(result: Answer, page: int, steps: Steps, colour: bool = False) -> str:
     """Return a search result for reading: each passage below the line that says where it is, the next command last."""
     parts = [f"{where(hit.section, colour)}\n{_shown(hit.passage)}" for hit in result.hits]
-    return "\n\n".join([*parts, f"next: {next_step(result, page, steps)}"])
+    return "\n\n".join([*_corrections(result), *parts, f"next: {next_step(result, page, steps)}"])
+
+
+def _corrections(result: Answer) -> list[str]:
+    """Return what was searched for instead of what was typed, where that differs."""
+    used = ", ".join(f'"{used}" instead of "{typed}"' for typed, used in sorted(result.corrected.items()))
+    return [f"searched for {used}"] if used else []
 
 
 def next_step(result: Answer, page: int, steps: Steps) -> str:
@@ -36,6 +42,7 @@ def next_step(result: Answer, page: int, steps: Steps) -> str:
 def nothing_found(result: Answer, question: str, steps: Steps) -> str:
     """Return what to say when no section answers: the nearest headings, so that the reader can ask again."""
     lines = [f'nothing found for "{_short(question)}": this skill knows CUDA Graphs for PyTorch and nothing else']
+    lines += _corrections(result)
     if result.nearest:
         lines += ["nearest headings:", *(f"  {where(section)}" for section in result.nearest)]
     return "\n".join([*lines, f"next: ask again with the API name, the flag or the error text, or {steps.read('SKILL.md')}"])

@@ -5,15 +5,23 @@ One function serves the index and the query, so that both see the same terms.
 
 from __future__ import annotations
 
+import difflib
 import re
 from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from cudagraph_skill.corpus import porter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # A word, a dotted name, a flag (--cuda-graph-impl), a C++ name (CUDAGraph::replay), a number, a call without its brackets.
 _TOKEN = re.compile(r"--?[a-z0-9][\w-]*|[^\W_][\w]*(?:(?:\.|::|-)\w+)*|_++[^\W_]\w*", re.IGNORECASE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _MAX_TOKEN = 160
+# Letters from which on several slips are looked for, how many may be missing, and how much must be right (difflib's ratio).
+_LONG, _SHORTER, _CLOSE = 8, 3, 0.84
 _PARTS = re.compile(r"[._:-]+")
 _PLAIN = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": " ", "\u2018": "'",
                         "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})  # fmt: skip
@@ -32,6 +40,7 @@ STOP_WORDS = frozenset(
     that the their them then there these they thing things think this those though through to together too try
     trying two under up us use used uses using ve very via want wants was wasn way we well were what when where
     whether which while who whose why will with within won would wouldn yes yet you your
+    arent cant couldnt didnt doesnt dont hasnt havent isnt shouldnt wasnt wont wouldnt
     """.split()
 )
 KEPT = frozenset("not without never before after same no once again over out off".split())  # they change what is asked
@@ -109,7 +118,10 @@ custom op | extension | custom kernel
 triton | custom kernel
 minimum | oldest | earliest
 maximum | biggest | largest
-benefit | gain | speedup | payoff | worth
+benefit | gain | speedup | payoff | worth | faster
+simple | basic | minimal | smallest
+example | recipe | code
+file | disk
 eager | normal | plain | ungraphed
 weight | parameter | param
 unused | untouched | not used
@@ -142,6 +154,15 @@ _STRANGERS = frozenset(
     coreml navmesh grappler dagster airflow spark
     """.split()
 )
+# The same as phrases: each has a word of the field in another sense, or only its neighbours.
+_STRANGE = re.compile(
+    r"\b(?:(?:knowledge|social|scene|call|dependency|flow|bar|line|pie) graphs?"
+    r"|graph (?:neural|api|databases?|theory|travers\w+)|shortest paths?"
+    r"|(?:network|tcp|udp|ip) packets?|packet captur\w+|screen (?:record|captur)\w+|motion captur\w+|captur\w+ the flag"
+    r"|replay attacks?|instant replay|(?:live|video) stream\w*|gaming|bitcoin|mining|twitch|youtube"
+    r"|(?:install|download|update|uninstall)\w* (?:the )?(?:nvidia )?(?:cuda|cudnn|drivers?|pytorch|toolkit))\b"
+)
+_OURS = re.compile(r"cuda[ _-]?graph", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
@@ -194,6 +215,8 @@ def _parts(token: str) -> tuple[str, ...]:
             low = part.lower()
             if low in ("cudagraph", "cudagraphs"):
                 parts += ["cuda", "graph"]
+            elif low == "warmup" == token.lower():  # as "warm-up" and "warm up" are read
+                parts.append("warm")
             elif low and (low not in STOP_WORDS or low in KEPT):
                 parts.append(stem(low))
     return tuple(parts)
@@ -230,7 +253,13 @@ def anchors() -> frozenset[str]:
 def strangers(question: str) -> frozenset[str]:
     """Return names in a question of subjects that share this field's words: graphs, captures and replays of other kinds."""
     names = re.findall(r"[a-z][\w.]*\w", plain(question).lower())
-    return _STRANGERS & {*names, *(name.partition(".")[0] for name in names)}
+    phrases = () if is_ours(question) else _STRANGE.findall(plain(question).lower())
+    return (_STRANGERS & {*names, *(name.partition(".")[0] for name in names)}).union(phrases)
+
+
+def is_ours(question: str) -> bool:
+    """Return whether a question says that it is about CUDA graphs."""
+    return _OURS.search(question) is not None
 
 
 def related(query: list[str]) -> dict[str, str]:
@@ -246,17 +275,30 @@ def related(query: list[str]) -> dict[str, str]:
     return meant
 
 
-def spelled(word: str, vocabulary: frozenset[str] | set[str]) -> str | None:
-    """Return a word of `vocabulary` one edit away from `word` (letter dropped, added, replaced, or two swapped), or None."""
+def functional(text: str) -> list[str]:
+    """Return the stop words of `text` as index terms: `'should` of "should I use it"."""
+    low = (token.lower() for token in _tokens(text))
+    return [f"'{word}" for word in low if word in STOP_WORDS and word not in KEPT]
+
+
+def spelled(word: str, vocabulary: frozenset[str] | set[str], frequency: Callable[[str], int] = len) -> str | None:
+    """Return the likeliest word of `vocabulary` for a misspelt one, or None.
+
+    One edit away first (two letters swapped, one too many or missing, another one), of each kind the word that most sections
+    have; for a long word then the closest by its first letter. A word of four letters may be short of one, or have two swapped:
+    any other edit makes it another word.
+    """
     letters = "abcdefghijklmnopqrstuvwxyz"
     splits = [(word[:cut], word[cut:]) for cut in range(len(word) + 1)]
-    for edits in (
-        (head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1),
-        (head + tail[1:] for head, tail in splits if tail),
-        (head + letter + tail for head, tail in splits for letter in letters),
-        (head + letter + tail[1:] for head, tail in splits if tail for letter in letters),
-    ):
-        for edit in edits:
-            if edit in vocabulary:
-                return edit
-    return None
+    swapped = (head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1)
+    later = splits[1:]  # a wrong first letter is rare: `bread` is not a slip for `read`
+    added = (head + letter + tail for head, tail in splits for letter in letters)
+    dropped = (head + tail[1:] for head, tail in later if tail)
+    replaced = (head + letter + tail[1:] for head, tail in later if tail for letter in letters)
+    for edits in (swapped, chain(dropped, added), replaced) if len(word) > 4 else (swapped, added):
+        if found := vocabulary.intersection(edits):
+            return max(sorted(found), key=frequency)
+    if len(word) < _LONG:
+        return None
+    alike = (other for other in vocabulary if other[0] == word[0] and abs(len(other) - len(word)) <= _SHORTER)
+    return next(iter(difflib.get_close_matches(word, alike, 1, _CLOSE)), None)
