@@ -92,7 +92,7 @@ class Index:
 
     def _fix(self, word: str) -> str | None:
         """Return what to search for instead of a misspelt word; of a known stem only a doubled letter is repaired."""
-        if word in self._spelling or word in terms.STOP_WORDS or terms.strangers(word):
+        if word in self._spelling or word in terms.STOP_WORDS or terms.elsewhere(word):
             return None
         fix = terms.spelled(word, self._spelling, lambda other: self._sections_with(terms.stem(other)))
         known = any(self._sections_with(part) for part in terms.words(word))

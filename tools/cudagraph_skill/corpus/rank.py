@@ -192,7 +192,7 @@ class Question:
 
     def _is_of_another_subject(self, best: Section) -> bool:
         """Return whether it names a subject that the best section does not, or none of the field besides."""
-        strangers = terms.strangers(self.text)
+        strangers = terms.elsewhere(self.text)
         about = " ".join((*best.headings, *best.asks)).lower()
         besides = self.words & terms.anchors() - _EVERYWHERE - set(terms.words(" ".join(strangers)))
         return any(name not in about for name in strangers) or (bool(strangers) and not besides)

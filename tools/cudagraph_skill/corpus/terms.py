@@ -253,8 +253,16 @@ def anchors() -> frozenset[str]:
 def strangers(question: str) -> frozenset[str]:
     """Return names in a question of subjects that share this field's words: graphs, captures and replays of other kinds."""
     names = re.findall(r"[a-z][\w.]*\w", plain(question).lower())
+    return _STRANGERS & {*names, *(name.partition(".")[0] for name in names)}
+
+
+def elsewhere(question: str) -> frozenset[str]:
+    """Return `strangers` and phrases of other subjects, these where the question does not say that it is about CUDA graphs.
+
+    A log may have any of these phrases, so only a question is searched for them.
+    """
     phrases = () if is_ours(question) else _STRANGE.findall(plain(question).lower())
-    return (_STRANGERS & {*names, *(name.partition(".")[0] for name in names)}).union(phrases)
+    return strangers(question).union(phrases)
 
 
 def is_ours(question: str) -> bool:
