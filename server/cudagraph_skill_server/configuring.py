@@ -10,58 +10,26 @@ from cudagraph_skill.config import correct, examine, output
 from cudagraph_skill.config.reading import arch_of, read_file
 from cudagraph_skill.errors import SkillError
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, TextContent
-from pydantic import BaseModel, Field
+from mcp_types import CallToolResult  # noqa: TC002 - the SDK reads the annotation
+from pydantic import Field
 
-TITLE = "Check Megatron settings for your versions"
+from cudagraph_skill_server.answering import bounded, told
+
 _SUFFIXES = {"flags": ".sh", "recipe": ".py", "yaml": ".yaml", "json": ".json", "": ""}
 
 
-class Violated(BaseModel):
-    """A constraint that is violated; `explain` knows its id."""
-
-    id: str
-    message: str
-    fix: str
-    line: int
-    where: str = ""
-
-
-class Renamed(BaseModel):
-    """A setting or a value that has another name in the release."""
-
-    old: str
-    new: str
-    message: str
-    line: int
-
-
-class Examined(BaseModel):
-    """What `config` found; what stands in `unread` was not checked. `corrected` is the text with all corrections."""
-
-    violations: list[Violated]
-    renames: list[Renamed]
-    notes: list[str]
-    unread: list[str]
-    checked_for: dict[str, str | None]
-    corrected: str = ""
-
-
 def config(  # noqa: PLR0913, PLR0917 - arguments of a tool
-    text: Annotated[str | None, Field(description="Flags, a shell script, a recipe, YAML or JSON.")] = None,
-    path: Annotated[str | None, Field(description="A file with one of these, instead of text.")] = None,
-    kind: Annotated[Literal["", "flags", "recipe", "yaml", "json"], Field(description="What the text is, if unclear.")] = "",
+    text: Annotated[str | None, Field(description="Flags, script, recipe, YAML or JSON.")] = None,
+    path: Annotated[str | None, Field(description="Or a file of these.")] = None,
+    kind: Annotated[Literal["", "flags", "recipe", "yaml", "json"], Field(description="Of the text.")] = "",
     versions: Annotated[
         list[str] | None,
-        Field(description='Releases: ["megatron-core==0.18.2", "transformer-engine==2.12"]; else those installed.'),
+        Field(description='["megatron-core==0.18.2"]; default: installed ones.'),
     ] = None,
-    arch: Annotated[str, Field(description="Architecture of the GPU: sm_90.")] = "",
-    environment: Annotated[dict[str, str] | None, Field(description="Variables of the run.")] = None,
-) -> Annotated[CallToolResult, Examined]:
-    """Check the CUDA-graph settings of Megatron-LM, Megatron-Bridge or TransformerConfig for given releases. Runs nothing.
-
-    Name the versions that the user has: constraints and names differ between releases. `unread` says what was not checked.
-    """
+    arch: Annotated[str, Field(description="Of the GPU: sm_90.")] = "",
+    environment: dict[str, str] | None = None,
+) -> CallToolResult:
+    """Check CUDA-graph settings of Megatron-LM, Megatron-Bridge or TransformerConfig for the user's releases. Runs nothing."""
     if (text is None) == (path is None):
         raise ToolError("give either text or path" + (", not both" if path is not None else ""))
     try:
@@ -78,9 +46,6 @@ def config(  # noqa: PLR0913, PLR0917 - arguments of a tool
         corrected = correct(given, check).text
     except SkillError as error:
         raise ToolError(str(error).replace("`--for ", "`versions ").replace("skill config: ", "")) from None
-    data = Examined(**output.data(report, corrected if corrected != given else ""))
-    shown = f"\ncorrected:\n{corrected}" if data.corrected else ""
-    return CallToolResult(
-        content=[TextContent(type="text", text=output.text(report, path or "text") + shown)],
-        structured_content=data.model_dump(),
-    )
+    line = output.text(report, path or "text").rpartition("\n")[2]
+    data = output.data(report, corrected if corrected != given else "")
+    return told("config", line, bounded(data, "violations"))

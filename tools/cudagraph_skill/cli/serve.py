@@ -27,9 +27,12 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         action="append",
         type=Path,
         metavar="FOLDER",
-        help="offer the tools run_check, run_map and run_decide, which run code of this folder on the GPU",
+        help="offer the tools run_check and run_bench, which run on the GPU: code of this folder, and workloads",
     )
     new.add_argument("--python", metavar="PATH", help="the interpreter with torch (default: that of the active environment)")
+    new.add_argument(
+        "--text", action="store_true", help="answer in text alone, for a client that hides structured content from its model"
+    )
     new.set_defaults(run=run, json=False)
 
 
@@ -40,5 +43,5 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
         raise SkillError(f"{missing}: run `pip install whoosh markdown-it-py pyyaml 'mcp>=2.3,<3'`", 3) from None
-    app.serve(args.python, args.allow)
+    app.serve(args.python, args.allow, as_text=args.text)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.diagnosis.sentences import sentences
@@ -87,6 +88,21 @@ def verdict_json(answer: Verdict, steps: Steps) -> str:
         data["note"] = NOT_OURS
     data.update({key: value for key, value in (("where", answer.where), ("decide", answer.decide)) if value})
     return as_json(data)
+
+
+def brief(answer: Verdict, steps: Steps, log: str) -> dict[str, Any]:
+    """Return what `verdict` says as data: of the causes after the first only what tells them apart, and one fix."""
+    data: dict[str, Any] = json.loads(verdict_json(answer, steps))
+    rows: list[dict[str, Any]] = []
+    for diagnosis, row in zip(answer.diagnoses, data["diagnoses"], strict=True):
+        if not rows:
+            fixes = _fixes(diagnosis.fix, diagnosis.cause, steps, log)
+            rows.append({**row, "fix": " ".join([diagnosis.here, *fixes]).strip()})
+        elif diagnosis.seen or answer.decide:
+            fix = sentences(diagnosis.here or diagnosis.fix, log)[0][0]
+            short = {"fix": fix, "seen": list(diagnosis.seen[:1])}
+            rows.append({name: row[name] for name in ("id", "cause", "confidence", "see")} | short)
+    return {**data, "diagnoses": rows}
 
 
 def why(diagnosis: Diagnosis) -> str:

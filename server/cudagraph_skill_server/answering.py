@@ -1,0 +1,82 @@
+"""How a tool answers: the answer once, as data with a line of text beside it, or as text alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import CallToolResult, TextContent
+
+from cudagraph_skill_server.definitions import OUTPUTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TYPED_SINCE = "2025-06-18"  # protocol versions before it know no structured content
+_DIGITS = 4  # of a measured number
+_MOST = 2_200  # characters that the lists of one answer may take, about 550 tokens
+_FIRST = 3  # entries of a list beside the main one that are always shown
+
+
+def told(tool: str, line: str, data: Mapping[str, Any]) -> CallToolResult:
+    """Return an answer: its fields as OUTPUTS has them, and one or two lines that say what came out."""
+    kept = {}
+    for field in OUTPUTS[tool]:
+        name = field.removesuffix("?")
+        value = _short(data[name]) if name in data else None
+        if not field.endswith("?") or not _is_empty(value):
+            kept[name] = value
+    return CallToolResult(content=[TextContent(type="text", text=line)], structured_content=kept)
+
+
+def delivered(result: CallToolResult, as_text: bool) -> CallToolResult:
+    """Return an answer as the client can take it: where it shows text alone, the data are the text."""
+    if not as_text or result.structured_content is None:
+        return result
+    text = json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(type="text", text=text)])
+
+
+def is_untyped(protocol: str | None) -> bool:
+    """Return whether a client speaks a protocol without structured content; versions are dates."""
+    return protocol is not None and protocol < _TYPED_SINCE
+
+
+def bounded(data: Mapping[str, Any], main: str, offset: int = 0) -> dict[str, Any]:
+    """Return the data with as much of their lists as is read at once; `left_out` counts the rest.
+
+    The list `main` begins at `offset` and has at least one entry. Of the other lists of objects the first few are kept.
+    """
+    cut, left_out = dict(data), {}
+    for name, rows in data.items():
+        if not isinstance(rows, list) or name == main:
+            continue
+        cut[name] = rows[: max(_FIRST, _fitting(rows, _MOST // 8))]
+        left_out[name] = len(rows) - len(cut[name])
+    rows = data.get(main, [])[offset:]
+    cut[main] = rows[: max(1, _fitting(rows, _MOST))]
+    left_out[main] = len(rows) - len(cut[main])
+    return {**cut, "left_out": {name: count for name, count in left_out.items() if count}}
+
+
+def _fitting(rows: list[Any], most: int) -> int:
+    """Return how many of the first rows have that many characters together, as they are sent."""
+    for count, row in enumerate(rows):
+        most -= len(json.dumps(_short(row), ensure_ascii=False))
+        if most < 0:
+            return count
+    return len(rows)
+
+
+def _short(value: Any) -> Any:
+    """Return the same without fields of objects that are empty, and with numbers as exact as they were measured."""
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        fields = {name: _short(field) for name, field in value.items()}
+        return {name: field for name, field in fields.items() if not _is_empty(field)}
+    return [_short(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ("", [], {}, ())
