@@ -145,6 +145,16 @@ def test_findings_come_in_parts_that_make_up_all() -> None:
     assert "findings" not in last["left_out"]
 
 
+def test_every_violation_is_told_at_once() -> None:
+    path, release = str(ROOT / "tests" / "config" / "constraints.yaml"), "megatron-core==0.15"
+    data = _called("config", {"path": path, "versions": [release]}).structured_content
+    command = [sys.executable, "-m", "cudagraph_skill", "config", path, "--for", release, "--json"]
+    done = subprocess.run(command, env=_process().env, capture_output=True, text=True, check=False)
+    violations = json.loads(done.stdout)["violations"]
+    assert len(violations) > 20
+    assert [row["id"] for row in data["violations"]] == [row["id"] for row in violations]
+
+
 def test_headings_come_in_parts_that_make_up_all() -> None:
     seen: list[str] = []
     data = _called("read", {"ref": "hazards"}).structured_content

@@ -42,10 +42,11 @@ def is_untyped(protocol: str | None) -> bool:
     return protocol is not None and protocol < _TYPED_SINCE
 
 
-def bounded(data: Mapping[str, Any], main: str, offset: int = 0) -> dict[str, Any]:
+def bounded(data: Mapping[str, Any], main: str, offset: int | None = None) -> dict[str, Any]:
     """Return the data with as much of their lists as is read at once; `left_out` counts the rest.
 
-    The list `main` begins at `offset` and has at least one entry. Of the other lists of objects the first few are kept.
+    The list `main` begins at `offset` and has at least one entry; it is whole where no offset is known to the tool. Of the
+    other lists the first few are kept.
     """
     cut, left_out = dict(data), {}
     for name, rows in data.items():
@@ -53,9 +54,10 @@ def bounded(data: Mapping[str, Any], main: str, offset: int = 0) -> dict[str, An
             continue
         cut[name] = rows[: max(_FIRST, _fitting(rows, _MOST // 8))]
         left_out[name] = len(rows) - len(cut[name])
-    rows = data.get(main, [])[offset:]
-    cut[main] = rows[: max(1, _fitting(rows, _MOST))]
-    left_out[main] = len(rows) - len(cut[main])
+    if offset is not None:
+        rows = data[main][offset:]
+        cut[main] = rows[: max(1, _fitting(rows, _MOST))]
+        left_out[main] = len(rows) - len(cut[main])
     return {**cut, "left_out": {name: count for name, count in left_out.items() if count}}
 
 
