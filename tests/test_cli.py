@@ -120,7 +120,7 @@ def test_full_gives_whole_sections(capsys: pytest.CaptureFixture[str]) -> None:
         (["search", "a", "--limit", "many"], "whole number"),
         (["search", "a", "--limt", "3"], "did you mean --limit"),
         (["search", "a", "--full", "--max-tokens", "3"], "not allowed with"),
-        (["search", "a", "--corpus", "/nonexistent"], "no such folder"),
+        (["search", "a", "--corpus", "/proc/no-such-folder"], "no such folder"),
         (["serch", "a"], "did you mean `skill search`"),
         (["why is my replay wrong"], "skill search"),
         (["read"], "required"),
