@@ -138,7 +138,7 @@ def _row(name: str) -> dict[str, Any]:
             if written.exists():
                 checked = json.loads(_run([sys.executable, "tools/check.py", "--run", "--json", *make, str(written)]))
                 written.unlink()
-        timed = {way: json.loads(each.communicate()[0].splitlines()[-1]) for way, each in zip(_WAYS, plain, strict=True)}
+        timed = {way: _printed(each) for way, each in zip(_WAYS, plain, strict=True)}
     tuning = {**(answer.get("tuning") or {}), "code": ""}
     return {
         "id": name,
@@ -149,6 +149,16 @@ def _row(name: str) -> dict[str, Any]:
         "code": {"verdict": checked.get("verdict"), "summary": checked.get("summary") or checked.get("error")},
         "plain": timed,
     }
+
+
+def _printed(process: subprocess.Popen[bytes]) -> Any:
+    """Return the last line of a process, which is JSON, or that it ended or was killed without one."""
+    try:
+        lines = process.communicate(timeout=_SECONDS)[0].splitlines()
+    except subprocess.TimeoutExpired:
+        process.kill()
+        lines = process.communicate()[0].splitlines()
+    return json.loads(lines[-1]) if process.returncode == 0 and lines else {"error": f"exit {process.returncode}"}
 
 
 def _run(command: list[str]) -> str:

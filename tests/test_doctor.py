@@ -114,7 +114,7 @@ def test_torch_is_compared_with_the_gpu(changed: dict[str, Any], devices: int, s
 
 
 def test_an_old_python_is_wrong(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = json.dumps({"python": "3.9.1", "packages": {"megatron-core": "0.18.2"}})
+    answer = json.dumps({"python": "3.9.1", "packages": {"megatron_core": "0.18.2"}})
     _, checks = _doctor("--python", _program(home / "bin" / "old", f"echo '{answer}'"), capsys=capsys)
     assert checks["python"]["said"].endswith("is Python 3.9.1")
     assert checks["megatron-core"] == {"name": "megatron-core", "state": "ok", "said": "0.18.2", "fix": ""}

@@ -1,14 +1,25 @@
-"""Find the interpreter that runs the user's code."""
+"""Find the interpreter that runs the user's code, and ask it and other programs of the machine what they know."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from cudagraph_skill.errors import SkillError
+
+DISTRIBUTIONS = {  # of each package, the names under which it is installed
+    "torch": ("torch",),
+    "cuda_bindings": ("cuda-bindings",),
+    "transformer_engine": ("transformer-engine", "transformer-engine-torch"),  # a source build installs only the second
+    "megatron_core": ("megatron-core",),
+    "megatron_bridge": ("megatron-bridge",),
+}
 
 
 def environment_python() -> str:
@@ -50,3 +61,27 @@ def resolved(python: str) -> str:
     if program is None:
         raise SkillError(f"{python}: there is no such interpreter; name one that has torch", 3)
     return program
+
+
+def answered(command: list[str], deadline: float, question: bytes = b"") -> tuple[bytes, bytes]:
+    """Return what a program prints on stdout and stderr; it is killed, with what it started, at the deadline in seconds.
+
+    It runs in the root folder: a Python that reads its program from stdin finds no json.py or torch.py of the user there.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it did not end in time.
+    """
+    process = subprocess.Popen(
+        command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
+    )
+    try:
+        return process.communicate(question, timeout=deadline)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(OSError):  # closing flushes a question that was not read
+                    pipe.close()

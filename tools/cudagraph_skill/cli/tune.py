@@ -33,11 +33,11 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "         skill tune --target Trainer.step -- python train.py --steps 20\n\n"
         "eager, torch.compile, reduce-overhead, make_graphed_callables, a manual capture, one over a compiled function, and,\n"
         "where the whole does not capture, the modules that do: each is compared with eager calls, and timed in three rounds,\n"
-        "in processes of its own. Prints the times with their spread, and the code of the fastest way that is right: a module\n"
-        "that imports your function. --patch prints a change of your file instead, --apply makes it. The call runs many\n"
-        "times. A program after -- is started up to 25 times, each time until its own calls are compared or timed, and its\n"
-        "code is a change of the file; where its check takes over 20 seconds, each way is timed once. No process starts after\n"
-        "ten minutes",
+        "in processes of its own. They set up beside each other, and are timed one after the other. Prints the times with\n"
+        "their spread, and the code of the fastest way that is right: a module that imports your function. --patch prints a\n"
+        "change of your file instead, --apply makes it. The call runs many times. A program after -- is started up to 25\n"
+        "times, one after the other, each time until its own calls are compared or timed, and its code is a change of the\n"
+        "file; where its check takes over 20 seconds, each way is timed once. No process starts after ten minutes",
         "exit codes: 0 a right way is faster than eager, 1 none is, 2 the command was not understood, or the code fails\n"
         "without a graph, 3 this machine lacks something it needs, 4 eager runs differ too much to compare with",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.diagnosis.sentences import sentences
@@ -70,6 +69,10 @@ def _candidate(number: int, diagnosis: Diagnosis, log: str) -> str:
 
 def verdict_json(answer: Verdict, steps: Steps) -> str:
     """Return the same as one line of JSON; `diagnoses` is empty where the log shows no CUDA-graph problem."""
+    return as_json(_data(answer, steps))
+
+
+def _data(answer: Verdict, steps: Steps) -> dict[str, Any]:
     data: dict[str, Any] = {
         "diagnoses": [
             {
@@ -87,12 +90,12 @@ def verdict_json(answer: Verdict, steps: Steps) -> str:
     if not answer.diagnoses:
         data["note"] = NOT_OURS
     data.update({key: value for key, value in (("where", answer.where), ("decide", answer.decide)) if value})
-    return as_json(data)
+    return data
 
 
 def brief(answer: Verdict, steps: Steps, log: str) -> dict[str, Any]:
     """Return what `verdict` says as data: of the causes after the first only what tells them apart, and one fix."""
-    data: dict[str, Any] = json.loads(verdict_json(answer, steps))
+    data = _data(answer, steps)
     rows: list[dict[str, Any]] = []
     for diagnosis, row in zip(answer.diagnoses, data["diagnoses"], strict=True):
         if not rows:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,11 +114,6 @@ for package, names in %r.items():
             pass
 print(json.dumps(found))
 """
-_DISTRIBUTIONS = {
-    "torch": ("torch",),
-    "transformer_engine": ("transformer_engine", "transformer-engine-torch"),  # a source build installs only the second
-    "megatron_core": ("megatron-core",),
-}
 
 
 def installed(python: str) -> dict[str, str]:
@@ -130,21 +123,15 @@ def installed(python: str) -> dict[str, str]:
         SkillError: The interpreter cannot be started, or does not answer (exit code 3).
     """
     command = [interpreter.interpreter(python), "-"]  # not -c: a program other than Python would quote the whole question
+    packages = {name: interpreter.DISTRIBUTIONS[name] for name in Versions._fields}
     try:
-        # "-" puts the current folder first on the path; run in the root folder, where no json.py of the user is found.
-        process = subprocess.Popen(
-            command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
-        )
+        out, err = interpreter.answered(command, DEADLINE, (_QUESTION % packages).encode())
     except OSError as error:
         raise SkillError(f"{python}: {error.strerror}; name the Python that has torch with `--python`", 3) from None
-    try:
-        out, err = process.communicate((_QUESTION % _DISTRIBUTIONS).encode(), timeout=DEADLINE)
     except subprocess.TimeoutExpired:
         raise SkillError(
             f"{python} reported no torch version within {DEADLINE:g} s; name another Python with `--python`", 3
         ) from None
-    finally:
-        _kill(process)
     with suppress(ValueError):
         answer: Any = json.loads(out)
         if isinstance(answer, dict):
@@ -154,14 +141,3 @@ def installed(python: str) -> dict[str, str]:
         f"{python} reported no torch version{': ' * bool(last)}{last[:200]}; name a Python 3.10 or newer with `--python`",
         3,
     )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the interpreter and everything it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with suppress(OSError):  # closing flushes a question that the interpreter did not read
-                pipe.close()

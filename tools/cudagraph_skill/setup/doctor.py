@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import __version__
-from cudagraph_skill.capture.interpreter import environment_python
+from cudagraph_skill.capture.interpreter import DISTRIBUTIONS, environment_python
 from cudagraph_skill.corpus import cache
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import cache_dir, skill_root
@@ -72,8 +72,8 @@ def _interpreter(python: str, devices: int) -> Iterator[Check]:
         yield Check("python", "ok", f"{version} at {python}")
     yield _torch(python, facts, devices)
     packages = facts["packages"]
-    for name in list(environment.PACKAGES)[1:]:
-        yield Check(name, "ok" if name in packages else "none", packages.get(name, "not installed"))
+    for name in list(DISTRIBUTIONS)[1:]:
+        yield Check(name.replace("_", "-"), "ok" if name in packages else "none", packages.get(name, "not installed"))
 
 
 def _torch(python: str, facts: dict[str, Any], devices: int) -> Check:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 from contextlib import suppress
 from typing import Any
 
-from cudagraph_skill.capture.interpreter import interpreter
+from cudagraph_skill.capture.interpreter import DISTRIBUTIONS, answered, interpreter
 from cudagraph_skill.errors import SkillError
 
 DEADLINE = 120.0  # seconds; a cold `import torch` from a network disk takes most of a minute
 _DRIVER_DEADLINE = 20.0  # seconds; nvidia-smi answers in one, and hangs where the driver does
-PACKAGES = {
-    "torch": ("torch",),
-    "cuda-bindings": ("cuda-bindings",),
-    "transformer-engine": ("transformer-engine", "transformer_engine", "transformer-engine-torch"),
-    "megatron-core": ("megatron-core",),
-    "megatron-bridge": ("megatron-bridge",),
-}
 _QUESTION = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
@@ -49,8 +40,7 @@ def facts(python: str, deadline: float = DEADLINE) -> dict[str, Any]:
     Raises:
         SkillError: It cannot be started, or does not answer (exit code 3).
     """
-    # In the root folder, where no torch.py or json.py of the user is found: "-" puts the current folder first on the path.
-    out, err = _answer([interpreter(python), "-"], deadline, (_QUESTION % PACKAGES).encode())
+    out, err = _answer([interpreter(python), "-"], deadline, (_QUESTION % DISTRIBUTIONS).encode())
     with suppress(ValueError, IndexError):
         answer = json.loads(out.decode("utf-8", "replace").strip().split("\n")[-1])
         if isinstance(answer, dict) and "packages" in answer:
@@ -77,22 +67,9 @@ def gpus() -> list[tuple[str, str]] | None:
 
 
 def _answer(command: list[str], deadline: float, question: bytes = b"") -> tuple[bytes, bytes]:
-    """Return what a program prints, on stdout and stderr; it is killed, with what it started, at the deadline."""
     try:
-        process = subprocess.Popen(
-            command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
-        )
+        return answered(command, deadline, question)
     except OSError as error:
         raise SkillError(f"{command[0]}: {error.strerror}", 3) from None
-    try:
-        return process.communicate(question, timeout=deadline)
     except subprocess.TimeoutExpired:
         raise SkillError(f"{command[0]} did not answer within {deadline:g} s", 3) from None
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                with suppress(OSError):  # closing flushes a question that was not read
-                    pipe.close()

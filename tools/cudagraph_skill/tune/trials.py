@@ -52,7 +52,10 @@ class Agreement(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds of a call and of the first calls, bytes that torch reserved, as one process measured them."""
+    """Seconds of a call and of the first calls, bytes that torch reserved, as one process measured them.
+
+    `set_up`, that of the first calls, passed beside the set-up of other ways, so it is longer than alone.
+    """
 
     median: float
     least: float
@@ -138,7 +141,7 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
 
 
 def _draws(checked: CaptureResult) -> bool:
-    """Return whether the call may draw random numbers: it captured without, or it did not capture."""
+    """Return whether the call may draw random numbers on the GPU: it did, or its capture failed before that was seen."""
     return not any(step.name == "random" and step.outcome == "skipped" for step in checked.steps)
 
 
@@ -241,7 +244,7 @@ class _Trials:
         self._turns = self._stack.enter_context(NamedTemporaryFile(prefix="skill-tune-")).name
         self._pool = self._stack.enter_context(ThreadPoolExecutor(self._beside))
         for _ in range(self._beside - 1):  # they import while the call is checked
-            self._pool.submit(self._answer, Trial(COMPILE), "import", draws=False)
+            self._pool.submit(self._answer, (Trial(COMPILE), "import"), draws=False)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -266,16 +269,14 @@ class _Trials:
     def _answers(self, tasks: Sequence[tuple[Trial, str]], doing: str, draws: bool = False) -> list[_Answer]:
         """Return the answers of tasks beside each other; of one that may have lacked what another had, the answer alone."""
         self._say(doing)
-        answers = list(self._pool.map(lambda task: self._answer(task[0], task[1], draws), tasks))
+        answers = list(self._pool.map(lambda task: self._answer(task, draws), tasks))
         if self._beside > 1:
-            answers = [
-                answer if answer.is_final else self._answer(task[0], task[1], draws)
-                for task, answer in zip(tasks, answers, strict=True)
-            ]
+            answers = [each if each.is_final else self._answer(task, draws) for task, each in zip(tasks, answers, strict=True)]
         self._say("")
         return answers
 
-    def _answer(self, trial: Trial, task: str, draws: bool) -> _Answer:
+    def _answer(self, of: tuple[Trial, str], draws: bool) -> _Answer:
+        trial, task = of
         if self.cancelled:
             return _Answer({}, "cancelled")
         if time.monotonic() - self._start > _LAST[task]:
