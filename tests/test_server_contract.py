@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -117,8 +118,16 @@ def test_an_answer_is_typed_short_and_said_once(tool: str, arguments: dict[str, 
     always = {name for name in fields if not name.endswith("?")}
     assert always <= set(result.structured_content) <= {name.removesuffix("?") for name in fields}
     assert content.text.count("\n") <= 2
-    assert len(content.text) <= 400
+    assert len(content.text.replace(str(ROOT), "")) <= 400
     assert _tokens(result) <= (PASSAGES if tool == "search" else ANSWER)
+
+
+def test_long_paths_make_an_answer_no_longer(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["folder"] * 10)
+    shutil.copytree(ROOT / "tests" / "hazards", deep, ignore=shutil.ignore_patterns("__pycache__"))
+    result = _called("check", {"path": str(deep)}, app.build(sys.executable, [tmp_path]))
+    assert 3 <= len(result.structured_content["findings"]) < len(list(deep.iterdir()))
+    assert _tokens(result) <= ANSWER
 
 
 def test_most_questions_have_an_answer_of_typical_length() -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _TYPED_SINCE = "2025-06-18"  # protocol versions before it know no structured content
 _DIGITS = 4  # of a measured number
-_MOST = 2_200  # characters that the lists of one answer may take, about 550 tokens
-_FIRST = 3  # entries of a list beside the main one that are always shown
+_MOST = 2_500  # characters that the data of one answer may take, about 625 tokens, however long the paths in it are
+_FIRST = 1  # entry of a list beside the main one that is always shown
 
 
 def told(tool: str, line: str, data: Mapping[str, Any]) -> CallToolResult:
@@ -52,11 +52,12 @@ def bounded(data: Mapping[str, Any], main: str, offset: int | None = None) -> di
     for name, rows in data.items():
         if not isinstance(rows, list) or name == main:
             continue
-        cut[name] = rows[: max(_FIRST, _fitting(rows, _MOST // 8))]
+        cut[name] = rows[: max(_FIRST, _fitting(rows, _MOST // 10))]
         left_out[name] = len(rows) - len(cut[name])
     if offset is not None:
         rows = data[main][offset:]
-        cut[main] = rows[: max(1, _fitting(rows, _MOST))]
+        rest = _sent({name: value for name, value in cut.items() if name != main})
+        cut[main] = rows[: max(1, _fitting(rows, _MOST - rest))]
         left_out[main] = len(rows) - len(cut[main])
     return {**cut, "left_out": {name: count for name, count in left_out.items() if count}}
 
@@ -64,10 +65,15 @@ def bounded(data: Mapping[str, Any], main: str, offset: int | None = None) -> di
 def _fitting(rows: list[Any], most: int) -> int:
     """Return how many of the first rows have that many characters together, as they are sent."""
     for count, row in enumerate(rows):
-        most -= len(json.dumps(_short(row), ensure_ascii=False))
+        most -= _sent(row) + 1
         if most < 0:
             return count
     return len(rows)
+
+
+def _sent(value: Any) -> int:
+    """Return how many characters a value takes in an answer."""
+    return len(json.dumps(_short(value), ensure_ascii=False, separators=(",", ":")))
 
 
 def _short(value: Any) -> Any:
