@@ -15,60 +15,36 @@ import json
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import on_gpu
 
-PRELUDE = """\
-import torch; from torch import nn; import torch.nn.functional as F
-torch.manual_seed(0); device = "cuda"
-model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)).cuda()
-x = torch.randn(32, 64, device="cuda"); y = torch.randn(32, 64, device="cuda")
-loss_fn = nn.MSELoss()
-loader = [(torch.randn(32, 64), torch.randn(32, 64)) for _ in range(4)]
-"""
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from cudagraph_skill.corpus.fences import Fence  # noqa: E402
+from cudagraph_skill.corpus.fences import fences as found  # noqa: E402
+from cudagraph_skill.verify.fences import PRELUDE, runnable  # noqa: E402
+
+PATTERNS = ("SKILL.md", "README.md", "references/*.md")
 EVIDENCE = ROOT / "tests" / "evidence" / "fences.json"
 _DEADLINE_SECONDS = 240
 
 
-class Fence(NamedTuple):
-    """A fence: `info` is all after the backticks, `line` the 1-based line of its first line of code."""
-
-    path: str
-    line: int
-    info: str
-    code: str
-
-    @property
-    def digest(self) -> str:
-        """Return a hash of the prelude and this code."""
-        return hashlib.sha256((PRELUDE + self.code).encode()).hexdigest()[:16]
+def digest(fence: Fence) -> str:
+    """Return a hash of the prelude and this code."""
+    return hashlib.sha256((PRELUDE + fence.code).encode()).hexdigest()[:16]
 
 
 @cache
-def fences(root: Path = ROOT) -> tuple[Fence, ...]:
+def fences() -> tuple[Fence, ...]:
     """Return every fence of SKILL.md, README.md and references/*.md."""
-    from markdown_it import MarkdownIt
-
-    known: list[Fence] = []
-    for path in (root / "SKILL.md", root / "README.md", *sorted((root / "references").glob("*.md"))):
-        shown = path.relative_to(root).as_posix()
-        tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
-        known += [
-            Fence(shown, token.map[0] + 2, token.info.strip(), token.content)
-            for token in tokens
-            if token.type == "fence" and token.map
-        ]
-    return tuple(known)
-
-
-def _runnable(info: str) -> bool:
-    return info.split()[:2] == ["python", "run"]
+    paths = [path.relative_to(ROOT).as_posix() for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
+    return tuple(found(ROOT, paths))
 
 
 def _listed() -> list[dict[str, Any]]:
-    return [{**fence._asdict(), "digest": fence.digest} for fence in fences() if _runnable(fence.info)]
+    return [{**fence._asdict(), "digest": digest(fence)} for fence in runnable(ROOT, PATTERNS)]
 
 
 def _command(job: dict[str, Any], folder: Path) -> list[str]:

@@ -106,17 +106,12 @@ def _neutral(output: str) -> str:
 
 def seen(entry: Entry, row: dict[str, Any]) -> bool:
     """Return whether a run shows the entry's message, if it has one, and that the corrected way works."""
-    from cudagraph_skill.diagnosis.log import read
-    from cudagraph_skill.diagnosis.rank import Haystack
+    from cudagraph_skill.verify.probes import is_raised
 
     if "fails" not in row:
         return False
-    raised, calm = (Haystack(read(row[way]["output"])) for way in ("fails", "works"))
-    if entry.phrases:
-        shown = any(map(raised.find, entry.phrases)) and not any(map(calm.find, entry.phrases))
-    else:
-        shown = row["fails"]["code"] == 0
-    return shown and row["works"]["code"] == 0
+    fails, works = row["fails"], row["works"]
+    return is_raised(entry, (fails["output"], fails["code"] == 0), works["output"]) and works["code"] == 0
 
 
 def _keep(run: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ def test_no_python_file_lies_in_the_root() -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """Build a wheel from a copy of the tree, so that a dirty `build/` cannot leak into it, and return its names."""
     folder = tmp_path_factory.mktemp("wheel")
-    unwanted = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks")
+    unwanted = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "benchmarks")
     shutil.copytree(ROOT, folder / "src", ignore=unwanted)
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(folder / "src")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -99,6 +99,11 @@ def test_the_wheel_holds_the_packages_the_skill_and_nothing_else(wheel: set[str]
     expected = {f"cudagraph_skill/_skill/{name}" for name in ("SKILL.md", "LICENSE", "card.yaml")}
     expected |= {f"cudagraph_skill/_skill/{path.relative_to(ROOT)}" for path in LAUNCHERS}
     expected |= {f"cudagraph_skill/_skill/references/{path.name}" for path in (ROOT / "references").glob("*.md")}
+    expected |= {
+        f"cudagraph_skill/_skill/{path.relative_to(ROOT)}"
+        for folder in ("errors", "hazards")  # `skill verify` runs them
+        for path in (ROOT / "tests" / folder).glob("*.py")
+    }
     expected |= {f"cudagraph_skill/_skill/questions/{path.name}" for path in (ROOT / "questions").glob("*.txt")}
     for base in ("tools", "server"):
         for package in _packages_on_disk():
@@ -148,6 +153,7 @@ ALLOWED: dict[str, set[str]] = {
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},
     "config": NOUNS,
     "setup": NOUNS | {"corpus", "capture"},
+    "verify": NOUNS | {"corpus", "check", "diagnosis", "capture", "scaffold", "bench", "setup"},
 }
 
 

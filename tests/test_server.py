@@ -20,6 +20,7 @@ from cudagraph_skill.bench import record, rounds
 from cudagraph_skill.capture import session
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.tune import trials
+from cudagraph_skill.verify import probes, programs
 from cudagraph_skill_server import app
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
@@ -431,6 +432,27 @@ def test_a_workload_that_is_not_known_is_refused_with_the_nearest(tmp_path: Path
     )
     assert result.is_error
     assert "there is no workload convolution; did you mean convolutions?" in result.content[0].text
+
+
+def test_claims_that_are_run_again_are_told_with_what_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = programs.Machine(sys.executable, {"torch": "2.13.0"}, 1, "one GPU")
+    monkeypatch.setattr(probes, "machine", lambda _: here)
+    monkeypatch.setattr(probes, "PRELUDE", "raise SystemExit('no GPU')\n")
+    server = app.build(sys.executable, [tmp_path])
+    result = _ask(lambda client: client.call_tool("run_bench", {"claims": ["workflow-code", "serving"]}), server)
+    assert not result.is_error, result.content[0].text
+    assert result.structured_content["verdict"] == "differs"
+    code, serving = result.structured_content["results"]
+    assert code["ran"] == code["programs"] == 5
+    assert len(code["wrong"]) == 4
+    assert serving == {"id": "serving", "state": "not run"}
+    assert result.content[0].text == "0 hold, 1 differ, 1 not run, on one GPU"
+
+
+def test_a_claim_that_is_not_known_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    result = _ask(lambda client: client.call_tool("run_bench", {"claims": ["hazard"]}), app.build(sys.executable, [tmp_path]))
+    assert result.is_error
+    assert "did you mean hazards?" in result.content[0].text
 
 
 def test_a_comparison_is_told_in_sentences_and_medians(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,8 @@ def test_every_command_that_works_for_the_user_has_a_tool(tmp_path: Path) -> Non
     tools = {tool.name: tool for tool in _ask(lambda client: client.list_tools(), app.build(allowed=[tmp_path])).tools}
     measures = set(tools["run_check"].input_schema["properties"]["measure"]["enum"])
     reached = {name.removeprefix("run_") for name in tools} | measures
-    assert set(commands) - OF_THE_MACHINE <= reached
+    assert "claims" in tools["run_bench"].input_schema["properties"]
+    assert set(commands) - OF_THE_MACHINE <= reached | {"verify"}
     assert reached <= set(commands)
     assert measures == {*MEASURED, "check"}
 

@@ -25,9 +25,12 @@ from cudagraph_skill.check.input.source import lines_of
 from cudagraph_skill.decide import call, call_output
 from cudagraph_skill.decide import output as trace_output
 from cudagraph_skill.errors import SkillError
+from cudagraph_skill.paths import skill_root
 from cudagraph_skill.tune import code as tune_code
 from cudagraph_skill.tune import output as tune_output
 from cudagraph_skill.tune import trials
+from cudagraph_skill.verify import card, probes
+from cudagraph_skill.verify import output as verify_output
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult  # noqa: TC002 - the SDK reads the annotation
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
 INSTRUCTIONS = """
 `run_check` runs a function on this machine's GPU: it captures it, replays it, compares with eager. Call it after `check`.
 Its `measure` also finds what of a call a graph can hold, whether a graph pays, and which way is the fastest.
-`run_bench` measures a published comparison of ways."""
+`run_bench` measures a published comparison of ways, or runs again what the claims of this skill rest on."""
 _T = TypeVar("_T")
 _OF_TRACES = ("path", "deadline")  # the other arguments are of a call
 _TRACES = (".json", ".gz", ".sqlite")  # ends of the names of traces
@@ -70,6 +73,9 @@ _WarmUp = Annotated[int | None, Field(ge=0, le=1000)]
 _Deadline = Annotated[float, Field(gt=0, le=3600)]
 _Workload = Annotated[str, Field(description=f"{', '.join(WORKLOAD)}.")]
 _Rounds = Annotated[int, Field(ge=1, le=10)]
+_Claims = Annotated[list[str] | None, Field(description="Or claims of card.yaml to run again; [] for all.")]
+
+_SAMPLE, _TOLD = 12, 4  # programs of a claim; lines about one
 
 # Fields of a measurement; those of a check are more.
 _MEASURED = ("verdict", "summary", "map", "decision", "tuning", "machine", "notes", "next")
@@ -163,12 +169,19 @@ class Captures:
         return data
 
     async def run_bench(
-        self, context: Context, workload: _Workload = "mlp", rounds: _Rounds = 1, deadline: _Deadline = 120
+        self,
+        context: Context,
+        workload: _Workload = "mlp",
+        rounds: _Rounds = 1,
+        deadline: _Deadline = 120,
+        claims: _Claims = None,
     ) -> CallToolResult:
         """Compare no graph, full step, model and sub-module on the GPU, with this skill's own workloads; takes minutes."""
         progress = Progress(context)
         try:
             python = self.python or interpreter.environment_python()
+            if claims is not None:
+                return await self._verified(context, claims, python, deadline)
             plan = bench_rounds.Plan([known(workload)], rounds, python, deadline)
             bench = await self.in_turn(context, lambda stop: self._benched(plan, progress, stop))
         except SkillError as error:
@@ -176,6 +189,26 @@ class Captures:
         data = bench_output.data(bench, self._steps.read(bench_output.AFTER))
         line = "\n".join(f"{each['workload']}: {each['said']}" for each in data["says"])
         return told("run_bench", line or data["verdict"], {**data, "results": _medians(data["results"])})
+
+    async def _verified(self, context: Context, ids: list[str], python: str, deadline: float) -> CallToolResult:
+        """Return what holds here of claims of the card.
+
+        Raises:
+            SkillError: there is no such claim, or the machine lacks something.
+        """
+        claims, progress = card.chosen(card.claims(skill_root()), ids), Progress(context)
+
+        def run(stop: threading.Event) -> tuple[str, list[probes.Found]]:
+            here = probes.machine(interpreter.interpreter(python))
+            plan = probes.Plan(skill_root(), here, _SAMPLE, deadline, session.Listener(progress.until(stop), stop.is_set))
+            return here.shown, list(probes.verified(claims, plan))
+
+        shown, found = await self.in_turn(context, run)
+        data = verify_output.found_data(found, shown)
+        rows = [_row(row) for row in data["claims"]]
+        line, verdict = verify_output.summary(found, shown), "holds" if data["ok"] else "differs"
+        answer = {"verdict": verdict, "results": rows, "says": [line], "machine": {"gpu": shown}}
+        return told("run_bench", line, {**answer, "next": self._steps.read("card.yaml")})
 
     def _benched(self, plan: bench_rounds.Plan, say: Progress, stop: threading.Event) -> Bench:
         bench = bench_rounds.measured(plan, self._guests, session.Listener(say.until(stop), stop.is_set))
@@ -315,6 +348,12 @@ class Captures:
         """Return the allowed folder that a file lies in, or that it is, links followed."""
         real = os.path.join(os.path.realpath(file), "")  # noqa: PTH118 - strings; both end in a slash
         return next((folder for folder in self.allowed if real.startswith(os.path.join(folder, ""))), None)  # noqa: PTH118
+
+
+def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a claim is told: the first lines of what differs and of what was not run."""
+    counts = {name: claim[name] for name in ("id", "state", *("ran", "programs") * bool(claim["ran"]))}
+    return counts | {name: claim[name][:_TOLD] for name in ("wrong", "not_run") if claim["ran"]}
 
 
 def _misplaced(asked: _Asked, measure: str, step: str) -> str:

@@ -28,6 +28,7 @@ from cudagraph_skill.cli import (
     search,
     serve,
     tune,
+    verify,
 )
 from cudagraph_skill.cli import map as map_
 from cudagraph_skill.cli.arguments import EXIT_CODES, Parser
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     search, read, errors, explain, check, map_, decide, tune, bench, config, recommend, scaffold,
-    serve, install, doctor, completion,
+    serve, install, doctor, verify, completion,
 )  # fmt: skip
 
 

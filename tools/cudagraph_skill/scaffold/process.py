@@ -56,13 +56,14 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
     report: Path,
     *,
     deadline: float,
+    folder: str | None = None,
     environment: Mapping[str, str] | None = None,
     on_event: Callable[[dict[str, Any]], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Run:
     """Run a command that appends events to `report`, a line of JSON each; `cancelled` is asked every 0.05 s.
 
-    `environment` is added to that of this process.
+    It runs in `folder`, or where this process does; `environment` is added to that of this process.
 
     Time between its events "waits" and "goes on" does not count. At the end, however that
     comes, all of its processes are killed, also if this one is.
@@ -74,7 +75,7 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
     mark = uuid.uuid4().hex
     theirs, ours = os.pipe()
     try:
-        process = _start(command, {**(environment or {}), _MARK: mark}, theirs)
+        process = _start(command, folder, {**(environment or {}), _MARK: mark}, theirs)
     except BaseException:
         os.close(ours)
         raise
@@ -95,13 +96,14 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
         process.wait()
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], host: int) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], folder: str | None, environment: Mapping[str, str], host: int) -> subprocess.Popen[bytes]:
     """Start it under the keeper, in a session of its own, so that Ctrl-C reaches only us."""
     if sys.platform != "linux":
         raise SkillError(f"running a program on the GPU needs Linux, and this is {sys.platform}", 3)
     try:
         return subprocess.Popen(
             [*KEEPER, str(host), *command],
+            cwd=folder,
             pass_fds=(host,),
             env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             stdin=subprocess.DEVNULL,
