@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cudagraph_skill.config import correct, examine, output
-from cudagraph_skill.config.reading import arch_of, read_file
 from cudagraph_skill.errors import SkillError
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult  # noqa: TC002 - the SDK reads the annotation
@@ -30,6 +28,9 @@ def config(  # noqa: PLR0913, PLR0917 - arguments of a tool
     environment: dict[str, str] | None = None,
 ) -> CallToolResult:
     """Check CUDA-graph settings of Megatron-LM, Megatron-Bridge or TransformerConfig for the user's releases. Runs nothing."""
+    from cudagraph_skill.config import correct, examine, output
+    from cudagraph_skill.config.reading import arch_of, read_file
+
     if (text is None) == (path is None):
         raise ToolError("give either text or path" + (", not both" if path is not None else ""))
     try:
