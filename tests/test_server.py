@@ -207,7 +207,7 @@ def test_a_crash_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n" not in result.content[0].text
 
 
-def test_every_file_of_the_skill_is_a_resource() -> None:
+def test_what_is_read_of_the_skill_is_a_resource() -> None:
     listed = _ask(lambda client: client.list_resources()).resources
     files = {"SKILL.md", *(f"references/{path.name}" for path in (skill_root() / "references").glob("*.md"))}
     assert {str(resource.uri).removeprefix("skill://cuda-graphs/") for resource in listed} == files

@@ -11,29 +11,30 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import anyio.to_thread
 from cudagraph_skill import __version__
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.text import Steps, printable, shortened
 from mcp.server import MCPServer
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.server.mcpserver.resources import FileResource
 from mcp_types import CallToolResult
 from pydantic import Field, ValidationError
 
-from cudagraph_skill_server import capturing, configuring, verifying
+from cudagraph_skill_server import capturing, configuring, skills, verifying
 from cudagraph_skill_server.answering import bounded, delivered, is_untyped, told
 from cudagraph_skill_server.definitions import READS, RUNS, lean, renamed
 from cudagraph_skill_server.wording import call, in_arguments, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cudagraph_skill.corpus.index import Index
     from cudagraph_skill.corpus.section import Section
     from cudagraph_skill.diagnosis.entries import Table
-    from mcp_types import InputRequiredResult, Tool, ToolAnnotations
+    from mcp_types import InputRequiredResult, Resource, Tool, ToolAnnotations
 
 INSTRUCTIONS = """\
 CUDA Graphs for PyTorch, offline: torch.cuda.graph, make_graphed_callables, torch.compile reduce-overhead, Transformer Engine,
@@ -285,6 +286,21 @@ class _Server(MCPServer[dict[str, Any]]):
         tools = [lean(tool) for tool in await super().list_tools()]
         return [tool.model_copy(update={"output_schema": None}) for tool in tools] if self.as_text else tools
 
+    async def list_resources(self) -> list[Resource]:
+        """Return the files of the skill that are read."""
+        return [*await super().list_resources(), *await anyio.to_thread.run_sync(skills.listed)]
+
+    async def read_resource(
+        self, uri: Any, context: Context[dict[str, Any], Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Return a file of the skill, or what another resource holds.
+
+        Raises:
+            ResourceNotFoundError: there is neither.
+        """
+        found = await anyio.to_thread.run_sync(skills.content, str(uri))
+        return [ReadResourceContents(*found)] if found else await super().read_resource(uri, context)
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[dict[str, Any], Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
@@ -351,7 +367,6 @@ def build(python: str = "", allowed: Sequence[Path] = (), *, as_text: bool = Fal
 
     With `as_text`, answers are text alone, for clients that show nothing else.
     """
-    root = skill_root()
     captures = capturing.Captures(python, allowed, STEPS)
     server = _Server(
         name="cuda-graphs",
@@ -360,6 +375,8 @@ def build(python: str = "", allowed: Sequence[Path] = (), *, as_text: bool = Fal
         instructions=INSTRUCTIONS + capturing.INSTRUCTIONS * bool(allowed),
         log_level="WARNING",
         lifespan=captures.lifespan,
+        extensions=[skills.Skills()],
+        cache_hints=dict.fromkeys(skills.UNCHANGING, skills.FRESH),
     )
     server.as_text = as_text
     programs = verifying.Programs(captures, STEPS)
@@ -371,22 +388,7 @@ def build(python: str = "", allowed: Sequence[Path] = (), *, as_text: bool = Fal
     for effects, tool in tools:
         text = " ".join((getdoc(tool) or "").split())
         server.tool(annotations=effects, description=text, structured_output=False)(tool)
-    for path in (root / "SKILL.md", *sorted((root / "references").glob("*.md"))):
-        server.add_resource(_resource(root, path))
     return server
-
-
-def _resource(root: Path, path: Path) -> FileResource:
-    name = path.relative_to(root).as_posix()
-    title = next(line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
-    return FileResource(
-        uri=f"skill://cuda-graphs/{name}",
-        name=name,
-        title=title[2:],
-        description=title[2:],
-        path=path,
-        mime_type="text/markdown",
-    )
 
 
 def serve(python: str | None = None, allowed: Sequence[Path] | None = None, *, as_text: bool = False) -> None:
