@@ -21,7 +21,7 @@ from cudagraph_skill.capture import session
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.tune import trials
 from cudagraph_skill.verify import probes, programs
-from cudagraph_skill_server import app
+from cudagraph_skill_server import app, opening
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
@@ -58,7 +58,7 @@ def test_search_answers_in_text_and_as_data_in_both_protocol_eras(mode: str) -> 
 
 @pytest.mark.slow
 def test_the_first_question_reports_that_the_index_is_built(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_indexes", [])
+    monkeypatch.setattr(opening, "_indexes", [])
     notes: list[str] = []
 
     async def told(_: float, __: float | None, message: str | None) -> None:

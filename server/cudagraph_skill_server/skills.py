@@ -129,6 +129,11 @@ def _files() -> Mapping[str, Path]:
     return {f"{ROOT}/{name}": path for name, path in own_files().items()}
 
 
+def names() -> list[str]:
+    """Return the skill's files by their place in it."""
+    return [uri.removeprefix(f"{ROOT}/") for uri in _files()]
+
+
 def _skill() -> dict[str, Any]:
     """Return the entry of the skill: its frontmatter, and each file with its size and digest."""
     rows = []

@@ -1,0 +1,47 @@
+"""The search index and the table of errors of one process, opened with the first question."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.paths import skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudagraph_skill.corpus.index import Index
+    from cudagraph_skill.diagnosis.entries import Table
+
+_building = Lock()  # the first calls may come together: one of them builds, the others wait
+_indexes: list[Index] = []  # one, when the first question has come
+
+
+def note(sentence: str) -> None:
+    """Tell whoever started the server."""
+    print(sentence, file=sys.stderr)  # noqa: T201 - stdout is the protocol's
+
+
+def index(say: Callable[[str], None] = note) -> Index:
+    """Return the search index, and tell if it has to be built first."""
+    from cudagraph_skill.corpus.index import open_index
+
+    with _building:
+        if not _indexes:
+            _indexes.append(open_index(skill_root(), say=say))
+        return _indexes[0]
+
+
+def table() -> Table:
+    """Return the table of errors and causes."""
+    with _building:
+        return _compiled()
+
+
+@cache
+def _compiled() -> Table:
+    from cudagraph_skill.diagnosis.entries import open_table
+
+    return open_table(skill_root())
