@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError
 
 from cudagraph_skill_server import capturing, completing, configuring, opening, prompts, sections, skills, verifying
 from cudagraph_skill_server.answering import bounded, delivered, is_untyped, told
-from cudagraph_skill_server.definitions import READS, RUNS, lean, renamed
+from cudagraph_skill_server.definitions import OUTPUTS, READS, RUNS, lean, renamed
 from cudagraph_skill_server.wording import call, in_arguments, literal
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class _Server(MCPServer[dict[str, Any]]):
 
     async def list_tools(self) -> list[Tool]:
         """Return the tools; their schemas say that there are no other arguments."""
-        tools = [lean(tool) for tool in await super().list_tools()]
+        tools = [lean(tool) if tool.name in OUTPUTS else tool for tool in await super().list_tools()]
         return [tool.model_copy(update={"output_schema": None}) for tool in tools] if self.as_text else tools
 
     async def list_resources(self) -> list[Resource]:

@@ -82,7 +82,7 @@ def _worth(given: Mapping[str, str], can_run: bool) -> str:
         measured = f"`{call('run_check', {'path': path, 'measure': 'decide'})}`"
         asked = 'Ask me for the file and function of a step, and call `run_check` on it with measure="decide"'
         steps = [
-            f"{f'Call {measured}' if path else asked}: it measures how long the GPU waits for the CPU, and what a graph would save.",
+            f"{f'Call {measured}' if path else asked}: it measures how long the GPU waits for the CPU, and what a graph saves.",
             'If it pays, call `run_check` with measure="map" to see which modules a graph can hold.',
         ]
     elif busy:
