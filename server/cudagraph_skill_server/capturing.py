@@ -33,7 +33,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult  # noqa: TC002 - the SDK reads the annotation
 from pydantic import Field
 
-from cudagraph_skill_server.answering import bounded, told
+from cudagraph_skill_server.answering import told
+from cudagraph_skill_server.bounding import bounded
 from cudagraph_skill_server.wording import in_arguments, literal
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ class Captures:
     to run code that its user only wanted to have read.
     """
 
-    def __init__(self, python: str, allowed: Sequence[Path], steps: Steps) -> None:
-        self.python, self._steps = python, steps
+    def __init__(self, python: str, allowed: Sequence[Path], steps: Steps, memory: int = 0) -> None:
+        self.python, self._steps, self.memory = python, steps, memory
         self.allowed = [os.path.realpath(folder) for folder in allowed]
         self._guests = session.Guests()
         self._one = anyio.Lock()
@@ -263,6 +264,7 @@ class Captures:
             shapes=tuple(asked.shapes or ()),
             warmup=asked.warmup,
             deadline=asked.deadline,
+            memory=self.memory,
         )
         if asked.program is None and asked.nproc is None and asked.skip is None:
             return request
