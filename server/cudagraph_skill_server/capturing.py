@@ -35,6 +35,8 @@ from pydantic import Field
 
 from cudagraph_skill_server.answering import told
 from cudagraph_skill_server.bounding import bounded
+from cudagraph_skill_server.files import regular
+from cudagraph_skill_server.limits import Threads
 from cudagraph_skill_server.wording import in_arguments, literal
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ INSTRUCTIONS = """
 Its `measure` also finds what of a call a graph can hold, whether a graph pays, and which way is the fastest.
 `run_bench` measures a published comparison of ways."""
 _T = TypeVar("_T")
+_READERS = 2  # of traces at once, which may take gigabytes
 _OF_TRACES = ("path", "deadline")  # the other arguments are of a call
 _TRACES = (".json", ".gz", ".sqlite")  # ends of the names of traces
 
@@ -106,7 +109,7 @@ class Captures:
         self.python, self._steps, self.memory = python, steps, memory
         self.allowed = [os.path.realpath(folder) for folder in allowed]
         self._guests = session.Guests()
-        self._one = anyio.Lock()
+        self._one, self._threads = anyio.Lock(), Threads(_READERS)
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncIterator[dict[str, Any]]:
@@ -190,9 +193,10 @@ class Captures:
         if given or measure != "decide":
             wrong = f"leave out {given}" if given else 'give measure="decide"'
             raise ToolError(f"path={literal(asked.path)} is read as a trace, and nothing is measured: {wrong}")
-        data = await _in_thread(lambda stop: _or_error(lambda _: self._of_trace(asked.path, step), stop))
-        if isinstance(data, SkillError):
-            raise ToolError(in_arguments(str(data)))
+        try:
+            data: dict[str, Any] = await self._threads.run(lambda: self._of_trace(asked.path, step), asked.deadline)
+        except SkillError as error:
+            raise ToolError(in_arguments(str(error))) from None
         return data
 
     def _of_trace(self, path: str, step: str) -> dict[str, Any]:
@@ -206,7 +210,7 @@ class Captures:
             raise SkillError(f"{path}: there is no such file in {', '.join(self.allowed)}")
         if self.folder_of(place) is None:
             raise SkillError(f"{path} may not be read: this server reads in {', '.join(self.allowed)}")
-        judged = decide.decide(decide.measured(decide.read(Path(place)), step))
+        judged = decide.decide(decide.measured(decide.read(Path(regular(place))), step))
         decision = trace_output.data(judged, self._steps)
         decision["steps"] = _medians(decision["steps"])
         about = {name: decision.pop(name) for name in ("verdict", "summary", "notes", "next")}
@@ -294,6 +298,7 @@ class Captures:
             raise SkillError(
                 f"{target} may not be run: this server runs code in {allowed} (`skill serve --allow FOLDER` adds one)"
             )
+        regular(file)
         return place, folder
 
     def places(self, path: str) -> list[str]:

@@ -59,6 +59,21 @@ def placed(target: str, roots: Sequence[str] | None) -> str:
     return next((candidate for candidate in inside if any(map(os.path.lexists, _prefixes(candidate)))), inside[0])
 
 
+def regular(path: str) -> str:
+    """Return a path that has a regular file, a folder, or nothing.
+
+    Raises:
+        SkillError: it is a pipe, a socket or a device, which may make its reader wait for ever.
+    """
+    try:
+        kind = os.stat(path).st_mode  # noqa: PTH116 - a string
+    except (OSError, ValueError):
+        return path
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise SkillError(f"{path} is a pipe, a socket or a device, not a file: name a file")
+    return path
+
+
 def _is_inside(target: str, roots: Sequence[str]) -> bool:
     """Return whether each file that a target may mean lies in one of the roots."""
     return all(within(prefix, roots) for prefix in _prefixes(target) if prefix)

@@ -78,20 +78,21 @@ class Threads:
 
         return run
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        """Return what `work` returns; where this is cancelled, nobody waits for it.
+    async def run(self, work: Callable[[], Any], deadline: float | None = None) -> Any:
+        """Return what `work` returns, within `deadline` seconds if given; where this is cancelled, nobody waits for it.
 
         Raises:
             ToolError: it took too long, or no thread was free for too long.
         """
-        with anyio.move_on_after(self._deadline):
+        seconds = self._deadline if deadline is None else deadline
+        with anyio.move_on_after(seconds):
             await self._free.acquire()
             held = _Held(work, self._free)
             try:
                 return await anyio.to_thread.run_sync(held.run, abandon_on_cancel=True, limiter=self._limiter)
             finally:
                 held.give_up()
-        raise ToolError(f"this did not end within {self._deadline:g} s: ask for less at once, or try again")
+        raise ToolError(f"this did not end within {seconds:g} s: ask for less at once, or try again")
 
 
 class _Held:

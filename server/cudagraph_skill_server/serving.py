@@ -45,9 +45,10 @@ def serve(settings: Settings) -> None:
         return
     where = http_server.address(settings.http)
     names = [http_server.exposed(name) for name in settings.exposed]
-    token, source = tokens.chosen(settings.token_file) if _may_listen(where, settings) else ("", "")
-    _scrub(settings)
+    _refuse_open(where, settings)
     with http_server.bound(where) as listening:
+        token, source = tokens.chosen(settings.token_file)
+        _scrub(settings)
         port = listening.getsockname()[1]
         built = app.build(settings.python, settings.allowed, as_text=settings.as_text, roots=roots, memory=_memory(settings))
         jobs.start()
@@ -70,8 +71,8 @@ def _refuse_alone(settings: Settings) -> None:
             raise SkillError(f"{option} is for `--http`: add `--http PORT`, or leave it out")
 
 
-def _may_listen(where: http_server.Address, settings: Settings) -> bool:
-    """Check that no more is opened than was asked for; return True.
+def _refuse_open(where: http_server.Address, settings: Settings) -> None:
+    """Check that no more is opened than was asked for.
 
     Raises:
         SkillError: others could reach the server, or run code, and the user did not say so.
@@ -89,7 +90,6 @@ def _may_listen(where: http_server.Address, settings: Settings) -> bool:
             "over HTTP, code is run for clients that show a token only: add `--token-file FILE` (it is made if it is "
             f"not there), or set {tokens.VARIABLE}"
         )
-    return True
 
 
 def _scrub(settings: Settings) -> None:

@@ -52,10 +52,11 @@ def _read(file: Path) -> str:
     except OSError as error:
         why = "it is a link" if error.errno == errno.ELOOP else str(error.strerror)
         raise SkillError(f"--token-file {file} cannot be read: {why}; name another file") from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise SkillError(f"--token-file {file} is no file: name a file, or one that is not there, which is then made")
     with os.fdopen(handle, "rb") as opened:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise SkillError(f"--token-file {file} is no file: name a file, or one that is not there, which is then made")
         if status.st_uid != os.getuid():
             raise SkillError(f"--token-file {file} belongs to another user: name a file of your own")
         if status.st_mode & 0o077:

@@ -8,7 +8,6 @@ from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-import anyio.to_thread
 from cudagraph_skill.capture import interpreter
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold import file as programs
@@ -21,6 +20,8 @@ from pydantic import Field, StrictInt
 
 from cudagraph_skill_server.answering import told
 from cudagraph_skill_server.capturing import Captures, Progress
+from cudagraph_skill_server.files import regular
+from cudagraph_skill_server.limits import Threads
 from cudagraph_skill_server.wording import argument, call, in_arguments
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Programs:
 
     def __init__(self, captures: Captures, steps: Steps) -> None:
         self._captures, self._steps = captures, steps
+        self._threads = Threads()
 
     @_with_options
     async def scaffold(  # noqa: PLR0913 - arguments of a tool
@@ -113,7 +115,7 @@ class Programs:
         options["workflow"] = str(workflow or "")
         asked = _Asked(options, _each(versions or []), module, path or "", replace, verify)
         try:
-            data, command = await anyio.to_thread.run_sync(self._written, asked)
+            data, command = await self._threads.run(lambda: self._written(asked))
             line = "\n".join([*data["notes"], f"next: {data['next']}"])
             if verify:
                 progress, file = Progress(context), self._checks(data["path"])
@@ -174,7 +176,7 @@ class Programs:
         """Return the file in an allowed folder that a path means.
 
         Raises:
-            SkillError: it lies elsewhere, or no folder is allowed.
+            SkillError: it lies elsewhere, no folder is allowed, or what is there is no file.
         """
         inside = [candidate for candidate in self._captures.places(path) if self._captures.folder_of(candidate)]
         if not inside:
@@ -183,8 +185,8 @@ class Programs:
                 f"{path} may not be written or run: this server does that in {allowed} (`skill serve --allow FOLDER` adds one)"
             )
         if is_new:
-            return next((candidate for candidate in inside if Path(candidate).parent.is_dir()), inside[0])
-        return next((candidate for candidate in inside if Path(candidate).is_file()), inside[0])
+            return regular(next((candidate for candidate in inside if Path(candidate).parent.is_dir()), inside[0]))
+        return regular(next((candidate for candidate in inside if Path(candidate).is_file()), inside[0]))
 
     def _verified(
         self, file: Path, command: str, deadline: float, progress: Progress, stop: threading.Event
@@ -193,6 +195,7 @@ class Programs:
             file,
             python=self._captures.python or interpreter.environment_python(),
             deadline=deadline,
+            memory=self._captures.memory,
             processes=programs.processes(receipt.program_text(file)),
             command=command,
             on_progress=progress.until(stop),

@@ -27,6 +27,7 @@ _NUMBERS = {
     "skip",
     *(name for name, value in Options._field_defaults.items() if type(value) is int),
 }
+_OF_SERVE = {"python": "PATH", "memory": "GB"}
 _SPEAKER = re.compile(r"^skill [a-z]+: ")  # the client knows whom it called
 _QUOTED = re.compile("`([^`]+)`")
 
@@ -86,8 +87,8 @@ def _given(words: Sequence[str]) -> list[str]:
 
 def _argument(option: str, values: Sequence[str]) -> str:
     """Return one argument, or its name where the option was named alone; "" where the tools have none."""
-    if option == "python":  # whoever starts the server says it
-        return " ".join(["skill serve --python", *(values or ["PATH"])])
+    if option in _OF_SERVE:  # whoever starts the server says it
+        return " ".join([f"skill serve --{option}", *(values or [_OF_SERVE[option]])])
     name = _ARGUMENTS.get(option, option.replace("-", "_"))
     if not values:
         return _ALONE.get(name, "")
