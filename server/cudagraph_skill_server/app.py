@@ -24,7 +24,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resources import FileResource
-from mcp_types import CallToolResult
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult
 from pydantic import Field, ValidationError
 
 from cudagraph_skill_server import capturing, verifying
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cudagraph_skill.corpus.section import Section
-    from mcp_types import InputRequiredResult, Tool, ToolAnnotations
+    from mcp_types import GetPromptResult, InputRequiredResult, Tool, ToolAnnotations
 
 INSTRUCTIONS = """\
 CUDA Graphs for PyTorch, offline: torch.cuda.graph, make_graphed_callables, torch.compile reduce-overhead, Transformer Engine,
@@ -197,6 +198,18 @@ class _Server(MCPServer[dict[str, Any]]):
         """Return the tools; their schemas say that there are no other arguments."""
         tools = [lean(tool) for tool in await super().list_tools()]
         return [tool.model_copy(update={"output_schema": None}) for tool in tools] if self.as_text else tools
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[dict[str, Any], Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt.
+
+        Raises:
+            MCPError: there is no such prompt; the SDK's own answer to that is a traceback.
+        """
+        if name not in {prompt.name for prompt in await self.list_prompts()}:
+            raise MCPError(INVALID_PARAMS, f"there is no prompt {shortened(name)}: prompts/list names those that there are")
+        return await super().get_prompt(name, arguments, context)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[dict[str, Any], Any] | None = None

@@ -142,6 +142,9 @@ def _answered(order: dict[str, Any]) -> dict[str, Any]:
         return {"refused": str(error)}
     except MemoryError:
         return {"refused": f"this needs more than {order['memory'] >> 20} MB of memory: give less at once"}
+    except OSError as error:  # of a file that the client named, or that one of these imports
+        name = f"{printable(str(error.filename))[:200]}: " * (error.filename is not None)
+        return {"refused": f"{name}{error.strerror or error}; name another file"}
     except _HANDLED:
         raise
     except Exception as error:  # noqa: BLE001 - of this process nobody else could tell
