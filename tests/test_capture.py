@@ -495,7 +495,8 @@ class _Guest:
     closed: list[tuple[str, str]]
     answers: list[Ended | SkillError]
 
-    def __init__(self, python: str, folder: str) -> None:
+    def __init__(self, python: str, folder: str, *, cancelled: Any) -> None:
+        assert not cancelled()
         self.key = (python, folder)
         self.started.append(self.key)
 

@@ -200,10 +200,13 @@ def test_a_crash_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RecursionError("maximum depth\nexceeded")
 
-    monkeypatch.setattr("cudagraph_skill.check.check_text", broken)
-    result = _ask(lambda client: client.call_tool("check", {"source": STEP}))
+    monkeypatch.setattr("cudagraph_skill.scaffold.recommend.recommend", broken)
+    result = _ask(lambda client: client.call_tool("recommend", {}))
     assert result.is_error
-    assert "check: the server broke off (RecursionError: maximum depth), which is a bug in the server" in result.content[0].text
+    assert (
+        "recommend: the server broke off (RecursionError: maximum depth), which is a bug in the server"
+        in result.content[0].text
+    )
     assert "\n" not in result.content[0].text
 
 

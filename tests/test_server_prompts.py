@@ -14,6 +14,7 @@ from cudagraph_skill.paths import skill_root
 from cudagraph_skill.scaffold.options import WORKFLOWS
 from cudagraph_skill.setup.folder import own_files
 from cudagraph_skill_server import app
+from cudagraph_skill_server.wording import STEPS
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference
@@ -169,7 +170,7 @@ def test_a_section_is_read_by_its_place_or_its_id(uri: str, heading: str, mode: 
     (content,) = _ask(lambda client: client.read_resource(uri), mode=mode).contents
     place, _, text = content.text.partition("\n\n")
     assert text.startswith(f"{heading}\n")
-    found = lookup.find(_sections(), place.split(": ")[0], app.STEPS)
+    found = lookup.find(_sections(), place.split(": ")[0], STEPS)
     assert not isinstance(found, lookup.Missing)
     assert text == f"{found[0].markdown}\n"
     assert content.mime_type == "text/markdown"
@@ -215,7 +216,7 @@ def test_ids_are_completed(place: Any) -> None:
 def test_every_completed_id_is_known() -> None:
     names = {name for letter in "abcdefghijklmnopqrstuvwxyz" for name in _completed(PROMPT, "id", letter).values}
     assert len(names) > 300
-    assert [name for name in names if isinstance(lookup.explain(_sections(), name, app.STEPS), lookup.Missing)] == []
+    assert [name for name in names if isinstance(lookup.explain(_sections(), name, STEPS), lookup.Missing)] == []
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import CallToolResult, TextContent
 
+from cudagraph_skill_server.bounding import is_empty, short
 from cudagraph_skill_server.definitions import OUTPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TYPED_SINCE = "2025-06-18"  # protocol versions before it know no structured content
-_DIGITS = 4  # of a measured number
-_MOST = 2_500  # characters that the data of one answer may take, about 625 tokens, however long the paths in it are
-_FIRST = 1  # entry of a list beside the main one that is always shown
 
 
 def told(tool: str, line: str, data: Mapping[str, Any]) -> CallToolResult:
@@ -23,8 +21,8 @@ def told(tool: str, line: str, data: Mapping[str, Any]) -> CallToolResult:
     kept = {}
     for field in OUTPUTS[tool]:
         name = field.removesuffix("?")
-        value = _short(data[name]) if name in data else None
-        if not field.endswith("?") or not _is_empty(value):
+        value = short(data[name]) if name in data else None
+        if not field.endswith("?") or not is_empty(value):
             kept[name] = value
     return CallToolResult(content=[TextContent(type="text", text=line)], structured_content=kept)
 
@@ -40,51 +38,3 @@ def delivered(result: CallToolResult, as_text: bool) -> CallToolResult:
 def is_untyped(protocol: str | None) -> bool:
     """Return whether a client speaks a protocol without structured content; versions are dates."""
     return protocol is not None and protocol < _TYPED_SINCE
-
-
-def bounded(data: Mapping[str, Any], main: str, offset: int | None = None) -> dict[str, Any]:
-    """Return the data with as much of their lists as is read at once; `left_out` counts the rest.
-
-    The list `main` begins at `offset` and has at least one entry; it is whole where no offset is known to the tool. Of the
-    other lists the first few are kept.
-    """
-    cut, left_out = dict(data), {}
-    for name, rows in data.items():
-        if not isinstance(rows, list) or name == main:
-            continue
-        cut[name] = rows[: max(_FIRST, _fitting(rows, _MOST // 10))]
-        left_out[name] = len(rows) - len(cut[name])
-    if offset is not None:
-        rows = data[main][offset:]
-        rest = _sent({name: value for name, value in cut.items() if name != main})
-        cut[main] = rows[: max(1, _fitting(rows, _MOST - rest))]
-        left_out[main] = len(rows) - len(cut[main])
-    return {**cut, "left_out": {name: count for name, count in left_out.items() if count}}
-
-
-def _fitting(rows: list[Any], most: int) -> int:
-    """Return how many of the first rows have that many characters together, as they are sent."""
-    for count, row in enumerate(rows):
-        most -= _sent(row) + 1
-        if most < 0:
-            return count
-    return len(rows)
-
-
-def _sent(value: Any) -> int:
-    """Return how many characters a value takes in an answer."""
-    return len(json.dumps(_short(value), ensure_ascii=False, separators=(",", ":")))
-
-
-def _short(value: Any) -> Any:
-    """Return the same without fields of objects that are empty, and with numbers as exact as they were measured."""
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
-    if isinstance(value, dict):
-        fields = {name: _short(field) for name, field in value.items()}
-        return {name: field for name, field in fields.items() if not _is_empty(field)}
-    return [_short(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value in ("", [], {}, ())

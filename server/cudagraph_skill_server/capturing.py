@@ -17,7 +17,8 @@ from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the anno
 from mcp_types import CallToolResult  # noqa: TC002 - the SDK reads the annotation
 from pydantic import Field
 
-from cudagraph_skill_server.answering import bounded, told
+from cudagraph_skill_server.answering import told
+from cudagraph_skill_server.bounding import bounded
 from cudagraph_skill_server.wording import literal
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ class Captures:
     to run code that its user only wanted to have read.
     """
 
-    def __init__(self, python: str, allowed: Sequence[Path], steps: Steps) -> None:
-        self.python, self.steps = python, steps
+    def __init__(self, python: str, allowed: Sequence[Path], steps: Steps, memory: int = 0) -> None:
+        self.python, self.steps, self.memory = python, steps, memory
         self.allowed = [os.path.realpath(folder) for folder in allowed]
         self._one = anyio.Lock()
 
@@ -143,7 +144,7 @@ class Captures:
         if self._one.locked():
             await context.report_progress(0, None, "another capture is running on the GPU: waiting for it")
         async with self._one:
-            result = await in_thread(lambda stop: or_error(work, stop))
+            result = await _in_thread(lambda stop: _or_error(work, stop))
         if isinstance(result, SkillError):
             raise result
         return result
@@ -190,7 +191,7 @@ class Progress:
             anyio.from_thread.run(self._context.report_progress, self._count, None, sentence)
 
 
-def or_error(work: Callable[[threading.Event], _T], stop: threading.Event) -> _T | SkillError:
+def _or_error(work: Callable[[threading.Event], _T], stop: threading.Event) -> _T | SkillError:
     """Return what `work` returns or raises; a task group would wrap what is raised."""
     try:
         return work(stop)
@@ -198,7 +199,7 @@ def or_error(work: Callable[[threading.Event], _T], stop: threading.Event) -> _T
         return error
 
 
-async def in_thread(work: Callable[[threading.Event], _T]) -> _T:
+async def _in_thread(work: Callable[[threading.Event], _T]) -> _T:
     """Return what `work` returns; when this is cancelled, the event that it was given is set, and its end awaited."""
     stop = threading.Event()
     async with anyio.create_task_group() as group:

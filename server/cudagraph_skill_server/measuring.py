@@ -32,7 +32,9 @@ from cudagraph_skill.verify import card, probes
 from cudagraph_skill.verify import output as verify_output
 from mcp.server.mcpserver.exceptions import ToolError
 
-from cudagraph_skill_server.capturing import Progress, in_thread, or_error
+from cudagraph_skill_server.capturing import Progress
+from cudagraph_skill_server.files import regular
+from cudagraph_skill_server.limits import Threads
 from cudagraph_skill_server.wording import in_arguments, literal
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
     Run = Callable[[Sequence[Request], session.Guests, session.Listener], Iterable[CaptureResult]]
 
+_READERS = 2  # of traces at once, which may take gigabytes
 _OF_TRACES = ("path", "deadline")  # the other arguments are of a call
 _TRACES = (".json", ".gz", ".sqlite")  # ends of the names of traces
 _SAMPLE, _TOLD = 12, 4  # programs of a claim that is run again; lines about one
@@ -65,7 +68,7 @@ class Measurements:
 
     def __init__(self, captures: Captures) -> None:
         self._captures, self._steps = captures, captures.steps
-        self._guests = session.Guests()
+        self._guests, self._threads = session.Guests(), Threads(_READERS)
 
     def close(self) -> None:
         """Close the guest."""
@@ -161,9 +164,10 @@ class Measurements:
         if given or measure != "decide":
             wrong = f"leave out {given}" if given else 'give measure="decide"'
             raise ToolError(f"path={literal(asked.path)} is read as a trace, and nothing is measured: {wrong}")
-        data = await in_thread(lambda stop: or_error(lambda _: self._of_trace(asked.path, step), stop))
-        if isinstance(data, SkillError):
-            raise ToolError(in_arguments(str(data)))
+        try:
+            data: dict[str, Any] = await self._threads.run(lambda: self._of_trace(asked.path, step), asked.deadline)
+        except SkillError as error:
+            raise ToolError(in_arguments(str(error))) from None
         return data
 
     def _of_trace(self, path: str, step: str) -> dict[str, Any]:
@@ -177,7 +181,7 @@ class Measurements:
             raise SkillError(f"{path}: there is no such file in {', '.join(self._captures.allowed)}")
         if self._captures.folder_of(place) is None:
             raise SkillError(f"{path} may not be read: this server reads in {', '.join(self._captures.allowed)}")
-        judged = decide.decide(decide.measured(decide.read(Path(place)), step))
+        judged = decide.decide(decide.measured(decide.read(Path(regular(place))), step))
         decision = trace_output.data(judged, self._steps)
         decision["steps"] = _medians(decision["steps"])
         about = {name: decision.pop(name) for name in ("verdict", "summary", "notes", "next")}
@@ -221,6 +225,7 @@ class Measurements:
             shapes=tuple(asked.shapes or ()),
             warmup=asked.warmup,
             deadline=asked.deadline,
+            memory=self._captures.memory,
         )
         if asked.program is None and asked.nproc is None and asked.skip is None:
             return request
@@ -250,6 +255,7 @@ class Measurements:
             raise SkillError(
                 f"{target} may not be run: this server runs code in {allowed} (`skill serve --allow FOLDER` adds one)"
             )
+        regular(file)
         return place, folder
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-import anyio.to_thread
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.scaffold.options import OPTIONS, WORKFLOWS, Option, Options
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation to know where it goes
@@ -17,6 +16,7 @@ from pydantic import Field, StrictInt
 
 from cudagraph_skill_server.answering import told
 from cudagraph_skill_server.capturing import Captures, Progress
+from cudagraph_skill_server.limits import Threads
 from cudagraph_skill_server.wording import argument, call, in_arguments
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Programs:
 
     def __init__(self, captures: Captures, steps: Steps) -> None:
         self._captures, self._steps = captures, steps
+        self._threads = Threads()
 
     @cached_property
     def _writer(self) -> Writer:
@@ -113,7 +114,7 @@ class Programs:
         asked = Asked(options, _each(versions or []), module, path or "", replace, verify)
         writer = self._writer
         try:
-            data, command = await anyio.to_thread.run_sync(writer.written, asked)
+            data, command = await self._threads.run(lambda: writer.written(asked))
             line = "\n".join([*data["notes"], f"next: {data['next']}"])
             if verify:
                 progress, file = Progress(context), writer.checks(data["path"])

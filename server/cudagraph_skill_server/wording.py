@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.scaffold.options import Options
 from cudagraph_skill.scaffold.recommend import Answers
+from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ _NUMBERS = {
     "skip",
     *(name for name, value in Options._field_defaults.items() if type(value) is int),
 }
+_OF_SERVE = {"python": "PATH", "memory": "GB"}
 _SPEAKER = re.compile(r"^skill [a-z]+: ")  # the client knows whom it called
 _QUOTED = re.compile("`([^`]+)`")
 
@@ -34,6 +36,16 @@ def call(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return a call with what is given of the arguments."""
     given = (f"{name}={literal(value)}" for name, value in arguments.items() if value)
     return f"{tool}({', '.join(given)})"
+
+
+STEPS = Steps(
+    read=lambda ref: call("read", {"ref": ref}),
+    turn=str,
+    ask=lambda question: call("search", {"question": question}),
+    explain=lambda name: call("explain", {"name": name}),
+    check=lambda target: call("check", {"path": target}),
+    config=lambda release: call("config", {"path": "FILE", "versions": [release]}),
+)
 
 
 def literal(value: object) -> str:
@@ -75,8 +87,8 @@ def _given(words: Sequence[str]) -> list[str]:
 
 def _argument(option: str, values: Sequence[str]) -> str:
     """Return one argument, or its name where the option was named alone; "" where the tools have none."""
-    if option == "python":  # whoever starts the server says it
-        return " ".join(["skill serve --python", *(values or ["PATH"])])
+    if option in _OF_SERVE:  # whoever starts the server says it
+        return " ".join([f"skill serve --{option}", *(values or [_OF_SERVE[option]])])
     name = _ARGUMENTS.get(option, option.replace("-", "_"))
     if not values:
         return _ALONE.get(name, "")
@@ -85,3 +97,11 @@ def _argument(option: str, values: Sequence[str]) -> str:
     if option in _LISTS:
         return f"{name}={literal(values)}"
     return f"{name}={values[0] if values[0].isupper() or name in _NUMBERS else literal(values[0])}"  # FUNCTION is any value
+
+
+def broken(error: str) -> str:
+    """Return the sentence for a bug of the server: what was raised, which is told in words, as `NameError: why`."""
+    return (
+        f"the server broke off ({error}), which is a bug in the server: "
+        "report it with the traceback on its stderr, and go on without this call"
+    )

@@ -12,6 +12,7 @@ from cudagraph_skill.scaffold import file as programs
 from cudagraph_skill.scaffold import output, receipt, render, rules
 from cudagraph_skill.scaffold.options import WORKFLOWS
 
+from cudagraph_skill_server.files import regular
 from cudagraph_skill_server.wording import call, in_arguments
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Writer:
         """Return the file in an allowed folder that a path means.
 
         Raises:
-            SkillError: it lies elsewhere, or no folder is allowed.
+            SkillError: it lies elsewhere, no folder is allowed, or what is there is no file.
         """
         inside = [candidate for candidate in self._captures.places(path) if self._captures.folder_of(candidate)]
         if not inside:
@@ -89,8 +90,8 @@ class Writer:
                 f"{path} may not be written or run: this server does that in {allowed} (`skill serve --allow FOLDER` adds one)"
             )
         if is_new:
-            return next((candidate for candidate in inside if Path(candidate).parent.is_dir()), inside[0])
-        return next((candidate for candidate in inside if Path(candidate).is_file()), inside[0])
+            return regular(next((candidate for candidate in inside if Path(candidate).parent.is_dir()), inside[0]))
+        return regular(next((candidate for candidate in inside if Path(candidate).is_file()), inside[0]))
 
     def verified(
         self, file: Path, command: str, deadline: float, progress: Progress, stop: threading.Event
@@ -100,6 +101,7 @@ class Writer:
             file,
             python=self._captures.python or interpreter.environment_python(),
             deadline=deadline,
+            memory=self._captures.memory,
             processes=programs.processes(receipt.program_text(file)),
             command=command,
             on_progress=progress.until(stop),

@@ -100,7 +100,7 @@ class _Rounds:
             return {"error": "cancelled"}
         imports = requests.COMPILER if way == COMPILED else []
         given = {"task": task, "workload": workload, "way": way, "trace": trace, "imports": imports, "file": ""}
-        guest = self._guests.guest(self._request, self._listener.say)
+        guest = self._guests.guest(self._request, self._listener)
         self._listener.say(doing)
         try:
             ended = guest.ask({"runner": _RUNNER, **given}, self._plan.deadline, cancelled=self._listener.cancelled)

@@ -55,20 +55,24 @@ class Guest:
         folder: str,
         environment: Mapping[str, str] | None = None,
         forward: Callable[[bytes], None] | None = None,
+        *,
+        cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Start `python` in `folder`; wait until it has imported torch.
 
-        `environment` is added to that of this process. `forward` is given what the program prints, as it comes.
+        `environment` is added to that of this process. `forward` is given what the program prints, as it comes. `cancelled` is
+        asked while it waits, and ends it with True.
 
         Raises:
-            SkillError: the interpreter cannot be started, lacks something, or ended before it was ready (exit code 3).
+            SkillError: the interpreter cannot be started, lacks something, or ended before it was ready (exit code 3); or
+                it was cancelled.
         """
         # With this, asking whether CUDA is available at import does not initialise it, which would make forks useless.
         variables = {**(environment or {}), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
         self._tree = _Tree([python], folder, variables, forward)
         self.ready: dict[str, Any] = {}
         try:
-            self.ready = self._tree.await_ready()
+            self.ready = self._tree.await_ready(cancelled or (lambda: False))
         except BaseException:
             self._tree.kill()
             raise
@@ -169,7 +173,7 @@ class _Tree:
             for fd in (theirs, answers, printed, held):
                 os.close(fd)
 
-    def await_ready(self) -> dict[str, Any]:
+    def await_ready(self, cancelled: Callable[[], bool]) -> dict[str, Any]:
         end = time.monotonic() + START
         while time.monotonic() < end:
             events, alive = self._events()
@@ -179,6 +183,8 @@ class _Tree:
                 self._raise_if_unfit(event)
             if not alive:
                 raise SkillError(self._never_ready(), 3)
+            if cancelled():
+                raise SkillError("the run was cancelled while torch was imported")
         raise SkillError(f"{self.python} did not import torch within {START:g} s: see that `import torch` works there", 3)
 
     def ask(

@@ -54,18 +54,20 @@ class Guests:
         """Return whether a guest for such a request is ready."""
         return self._guest is not None and self._key == (request.python, request.folder)
 
-    def guest(self, request: Request, say: Say) -> Guest:
+    def guest(self, request: Request, listener: Listener) -> Guest:
         """Return the warm guest, or a new one.
 
         Raises:
-            SkillError: the interpreter cannot be started, or lacks torch, a GPU, or a Python that is new enough.
+            SkillError: the interpreter cannot be started, or lacks torch, a GPU, or a Python that is new enough; or it was
+                cancelled.
         """
         from cudagraph_skill.capture.host import Guest  # noqa: PLC0415 - for a run only
 
         if self._guest is None or not self.warm(request):
             self.close()
-            say(f"importing torch in {request.python}")
-            self._guest, self._key = Guest(request.python, request.folder), (request.python, request.folder)
+            listener.say(f"importing torch in {request.python}")
+            self._guest = Guest(request.python, request.folder, cancelled=listener.cancelled)
+            self._key = (request.python, request.folder)
         return self._guest
 
     def close(self) -> None:
@@ -188,7 +190,7 @@ def _callable(request: Request, guests: Guests, listener: Listener) -> Ended:
     """Send the request to the guest; one that was warm but has died is replaced once."""
     wire, warm = to_guest(request), guests.warm(request)
     while True:
-        guest = guests.guest(request, listener.say)
+        guest = guests.guest(request, listener)
         listener.say(f"importing and capturing {request.target}")
         try:
             return guest.ask(wire, request.deadline, request.memory, listener.on_event, listener.cancelled)

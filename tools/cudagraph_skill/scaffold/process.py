@@ -26,6 +26,7 @@ CANCELLED = "was cancelled"
 TAIL = 1 << 16  # bytes of the output that are kept
 _LOOK = 0.05  # seconds between two looks at the process
 _STACK_SECONDS = 0.5  # that a process has to write its stack before it is killed
+_WEIGH = 0.5  # seconds between two looks at the memory
 _GIVE_UP = 5.0  # seconds after which a process that SIGKILL does not end is left: it hangs in the driver
 _MARK = "CUDAGRAPH_SKILL_TREE"  # in the environment of all that the command starts, to find it where the keeper was killed
 _EVENTS: dict[str, dict[str, Any]] = {  # of guest/verify.py; the program could write other lines into its file
@@ -58,12 +59,14 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
     deadline: float,
     folder: str | None = None,
     environment: Mapping[str, str] | None = None,
+    memory: int = 0,
     on_event: Callable[[dict[str, Any]], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Run:
     """Run a command that appends events to `report`, a line of JSON each; `cancelled` is asked every 0.05 s.
 
-    It runs in `folder`, or where this process does; `environment` is added to that of this process.
+    It runs in `folder`, or where this process does; `environment` is added to that of this process. `memory` bounds what its
+    processes have together, in bytes; 0 for no bound.
 
     Time between its events "waits" and "goes on" does not count. At the end, however that
     comes, all of its processes are killed, also if this one is.
@@ -84,7 +87,7 @@ def run(  # noqa: PLR0913 - as capture.host.run_program
     try:
         with report.open("rb") as lines:
             watched = _Watched(process, mark, lines, on_event or (lambda _: None))
-            ended = watched.until(deadline, cancelled or (lambda: False))
+            ended = watched.until(deadline, memory, cancelled or (lambda: False))
             return Run(watched.events, ended, watched.tail.decode("utf-8", "replace"))
     finally:
         os.close(ours)  # the keeper kills what is left, and ends
@@ -129,9 +132,9 @@ class _Watched:
         self._output = process.stdout.fileno()
         os.set_blocking(self._output, False)
 
-    def until(self, deadline: float, cancelled: Callable[[], bool]) -> str:
+    def until(self, deadline: float, memory: int, cancelled: Callable[[], bool]) -> str:
         """Wait for its end, or for a reason to end it, which is returned; "" for exit code 0."""
-        left, last = deadline, time.monotonic()
+        left, last, weighed = deadline, time.monotonic(), time.monotonic()
         while True:
             running = self._process.poll() is None  # asked first: what it wrote before its end is read below
             self._listen(_LOOK if running else 0)
@@ -142,6 +145,10 @@ class _Watched:
             left, last = left - (0 if self._waits() else now - last), now
             if cancelled():
                 return CANCELLED
+            if memory and now - weighed > _WEIGH:
+                weighed = now
+                if used_memory(self._process.pid) > memory:
+                    return f"needed more than {memory / (1 << 30):.3g} GB of host memory"
             if left <= 0:
                 self._ask_for_stack()
                 return f"did not end within {deadline:g} s"
@@ -183,6 +190,16 @@ def _kill(mark: str, keeper: subprocess.Popen[bytes] | None) -> None:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
+
+
+def used_memory(keeper: int) -> int:
+    """Return the bytes that the processes below a keeper have; pages that they share count once."""
+    pages = [(0, 0)]
+    for pid in descendants(keeper):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+            pages.append((int(fields[1]) - int(fields[2]), int(fields[2])))
+    return (sum(own for own, _ in pages) + max(shared for _, shared in pages)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def marked(mark: str) -> list[int]:

@@ -64,11 +64,14 @@ def verify(  # noqa: PLR0913 - what to run, and who listens
     python: str,
     deadline: float,
     processes: int = 1,
+    memory: int = 0,
     command: str = "",
     on_progress: Callable[[str], object] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Receipt:
     """Run the program's checks in `python`; where one fails, find out whether its eager way works, and what may be the cause.
+
+    `deadline` is in seconds; `memory` bounds the host memory of its processes, in bytes, 0 for no bound.
 
     Raises:
         SkillError: the file is no such program, or its receipt would replace another file (exit code 2), the machine lacks
@@ -79,7 +82,14 @@ def verify(  # noqa: PLR0913 - what to run, and who listens
 
     def guest(seconds: float, *flags: str) -> process.Run:
         return run_guest(
-            file, python, flags, processes=processes, deadline=seconds, on_progress=on_progress, cancelled=cancelled
+            file,
+            python,
+            flags,
+            processes=processes,
+            deadline=seconds,
+            memory=memory,
+            on_progress=on_progress,
+            cancelled=cancelled,
         )
 
     start = time.monotonic()
@@ -100,6 +110,7 @@ def run_guest(  # noqa: PLR0913 - as above
     *,
     processes: int = 1,
     deadline: float,
+    memory: int = 0,
     environment: Mapping[str, str] | None = None,
     on_progress: Callable[[str], object] | None = None,
     cancelled: Callable[[], bool] | None = None,
@@ -118,7 +129,15 @@ def run_guest(  # noqa: PLR0913 - as above
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.jsonl")
         command = [interpreter, str(_GUEST), str(file), "--report", str(report), "--processes", str(processes), *flags]
-        ran = process.run(command, report, deadline=deadline, environment=environment, on_event=told, cancelled=cancelled)
+        ran = process.run(
+            command,
+            report,
+            deadline=deadline,
+            memory=memory,
+            environment=environment,
+            on_event=told,
+            cancelled=cancelled,
+        )
     if ran.ended == process.CANCELLED:
         raise SkillError(f"the verification of {file} was cancelled")
     return ran
