@@ -37,24 +37,28 @@ html_extra_path = ["first"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 
-_ERRORS = ("errors-", "causes-", "troubleshooting")
+_ERRORS = ("references/errors-", "references/causes-", "references/troubleshooting")
 _PICTURE = re.compile(r'<picture>\s*<source[^>]*srcset="([^"]+)">\s*<img alt="([^"]+)" src="([^"]+)">\s*</picture>')
 
 
+def _names(folder: str) -> list[str]:
+    """Return the pages of a folder by name, without .md."""
+    return sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / folder).glob("*.md"))
+
+
 def _navigation() -> str:
-    """Return the tables of contents of the sidebar."""
-    references = sorted(path.stem for path in (ROOT / "references").glob("*.md"))
+    """Return the tables of contents of the sidebar: every page, but the first."""
+    references = _names("references")
     captions = {
-        "Use": ["SKILL", "docs/commands", "docs/gallery"],
-        "References": [f"references/{name}" for name in references if not name.startswith(_ERRORS)],
-        "Errors and their causes": [f"references/{name}" for name in references if name.startswith(_ERRORS)],
-        "Project": ["benchmarks/README", "CONTRIBUTING", "CHANGELOG", "SECURITY"],
+        "Use": ["SKILL.md <SKILL>", *_names("docs")],
+        "References": [name for name in references if not name.startswith(_ERRORS)],
+        "Errors and their causes": [name for name in references if name.startswith(_ERRORS)],
+        "Project": ["benchmarks/README", *(name for name in _names(".") if name not in (root_doc, "SKILL"))],
     }
-    trees = []
-    for caption, pages in captions.items():
-        there = [page for page in pages if (ROOT / f"{page}.md").is_file()]
-        trees.append("\n".join([f"```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {caption}\n", *there, "```"]))
-    return "\n\n".join(trees)
+    return "\n\n".join(
+        "\n".join([f"```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {caption}\n", *names, "```"])
+        for caption, names in captions.items()
+    )
 
 
 def _read(_: Sphinx, page: str, source: list[str]) -> None:
