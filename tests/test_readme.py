@@ -7,15 +7,18 @@ import re
 import shlex
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from cudagraph_skill import cli
 from cudagraph_skill.capture import output
 from cudagraph_skill.capture.result import CaptureResult
 from cudagraph_skill.check.findings import Region
-from fences import Fence, fences
+from fences import fences
 from raised import EVIDENCE as RAISED
+
+if TYPE_CHECKING:
+    from cudagraph_skill.corpus.fences import Fence
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "tests" / "errors" / "gradscaler_step_in_capture.py"
