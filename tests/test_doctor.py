@@ -202,7 +202,10 @@ def test_the_skill_of_procps_is_named(home: Path, capsys: pytest.CaptureFixture[
     path = _program(home / "bin" / "skill", "exit 0")
     _, checks = _doctor("--python", _bare(home), capsys=capsys)
     assert checks["command"]["state"] == "none"
-    assert f"another program, {path}" in checks["command"]["said"]
+    assert f"another program, {path}: use `python -m cudagraph_skill`" in checks["command"]["said"]
+    _program(home / "bin" / "cudagraph-skill", "# starts cudagraph_skill")
+    _, checks = _doctor("--python", _bare(home), capsys=capsys)
+    assert f"another program, {path}: use `cudagraph-skill`" in checks["command"]["said"]
 
 
 @pytest.mark.slow

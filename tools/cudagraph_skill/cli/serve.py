@@ -41,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         from cudagraph_skill_server import app
     except ModuleNotFoundError as error:
+        from cudagraph_skill.setup import extras, serving
+
         missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
-        raise SkillError(f"{missing}: run `pip install whoosh markdown-it-py pyyaml 'mcp>=2.3,<3'`", 3) from None
+        raise SkillError(f"{missing}: run `{extras.installing('mcp', serving.missing())}`", 3) from None
     app.serve(args.python, args.allow, as_text=args.text)
     return 0
