@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.paths import skill_root
@@ -18,6 +19,8 @@ PROJECT = "cudagraph-skill"
 
 def installing(extra: str, requirements: Sequence[str]) -> str:
     """Return the command: of the installed package, of the clone, or the requirements where there is neither."""
+    if "pipx" in Path(sys.prefix).parts:
+        return f"pipx inject {PROJECT} {' '.join(map(quoted, requirements))}"
     python = operand(sys.executable)
     pip = (
         f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
