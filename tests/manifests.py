@@ -192,13 +192,19 @@ FILES: dict[str, Callable[[Facts], dict[str, Any] | str]] = {
 VERSIONS = {"SKILL.md": "  version: ", "card.yaml": "version: "}
 
 
+def made(known: Facts) -> dict[str, str]:
+    """Return the text of each manifest by its path."""
+    contents = {path: make(known) for path, make in FILES.items()}
+    return {
+        path: content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        for path, content in contents.items()
+    }
+
+
 def wanted() -> dict[str, str]:
-    """Return the text of each file by its path."""
+    """Return the text of each file that is written by its path: the manifests, and those that name the version."""
     known = facts()
-    texts = {}
-    for path, made in FILES.items():
-        content = made(known)
-        texts[path] = content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    texts = made(known)
     for path, before in VERSIONS.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         texts[path] = re.sub(rf"^{before}.+$", f"{before}{known.version}", text, count=1, flags=re.MULTILINE)
