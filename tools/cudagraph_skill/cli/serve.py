@@ -19,8 +19,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         commands,
         "serve",
         "run the MCP server on stdin and stdout",
-        "example: claude mcp add cuda-graphs -- skill serve\n"
-        "         claude mcp add cuda-graphs -- skill serve --python .venv/bin/python --allow .",
+        "example: claude mcp add cuda-graphs -- cudagraph-skill serve\n"
+        "         claude mcp add cuda-graphs -- cudagraph-skill serve --python .venv/bin/python --allow .",
     )
     new.add_argument(
         "--allow",
