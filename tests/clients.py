@@ -1,6 +1,6 @@
 """Ask real clients, each in an empty home folder, whether they take the plugin and what `skill install` writes.
 
-    npm install @anthropic-ai/claude-code@2.1.197 @openai/codex @google/gemini-cli @anthropic-ai/mcpb node@24   in some FOLDER
+    npm i @anthropic-ai/claude-code@2.1.197 @openai/codex @google/gemini-cli @anthropic-ai/mcpb skills node@24      in a FOLDER
     python tests/clients.py FOLDER UV > out.json     UV is the folder of the programs uv and uvx; exit 1 if a client refuses
     python tests/clients.py keep out.json            writes tests/evidence/clients.json
 
@@ -153,6 +153,18 @@ def mcpb(place: Place) -> str:
     return version.split()[0]
 
 
+def skills(place: Place) -> str:
+    """Return the version of the installer of Agent Skills, after it copied the skill."""
+    version = place.run("skills --version", r"^\d")
+    place.run("skills add {clone} --list", r"Found 1 skill", r"│ +cuda-graphs$")
+    place.run("skills add {clone} --global --yes --copy --agent claude-code", r"cuda-graphs \(copied\)")
+    place.run(
+        "python3 {home}/.claude/skills/cuda-graphs/tools/explain.py 906",
+        r"^references/errors-capture.md:.*capture-legacy-stream",
+    )
+    return version.split()[0]
+
+
 def _listed(said: str, *patterns: str) -> dict[str, Any]:
     """Return what was seen of one long line, which is not kept whole."""
     found = [match[0] for pattern in patterns if (match := re.search(pattern, said))]
@@ -162,7 +174,7 @@ def _listed(said: str, *patterns: str) -> dict[str, Any]:
 def asked(npm: Path, uv: Path) -> dict[str, Any]:
     """Return the answers of all clients."""
     clients = {}
-    for ask in (claude, codex, gemini, mcpb):
+    for ask in (claude, codex, gemini, mcpb, skills):
         with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as folder:
             place = Place(Path(folder).resolve(), npm, uv)
             version = ask(place)

@@ -20,7 +20,7 @@ def test_the_answers_are_about_these_manifests() -> None:
 
 
 def test_every_client_took_everything() -> None:
-    assert {name for name, row in ROWS if row["ok"]} == {"claude", "codex", "gemini", "mcpb"}
+    assert {name for name, row in ROWS if row["ok"]} == {"claude", "codex", "gemini", "mcpb", "skills"}
     assert [row for _, row in ROWS if not row["ok"] or row["code"]] == []
 
 
