@@ -406,6 +406,7 @@ def test_what_is_lacking_is_named_as_an_extra_of_what_is_here(
 ) -> None:
     monkeypatch.setattr(extras, "_is_installed", lambda: installed)
     monkeypatch.setattr(extras, "find_spec", lambda _: pip or None)
+    monkeypatch.setattr("shutil.which", lambda _: None if pip else "/usr/bin/uv")
     assert extras.installing("mcp", ["mcp>=2.3,<3"]).endswith(command)
 
 

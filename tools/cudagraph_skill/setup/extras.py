@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -22,9 +23,8 @@ def installing(extra: str, requirements: Sequence[str]) -> str:
     if "pipx" in Path(sys.prefix).parts:
         return f"pipx inject {PROJECT} {' '.join(map(quoted, requirements))}"
     python = operand(sys.executable)
-    pip = (
-        f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
-    )  # uv makes environments without pip
+    has_uv = find_spec("pip") is None and shutil.which("uv")  # which makes environments without pip
+    pip = f"uv pip install --python {python}" if has_uv else f"{python} -m pip install"
     if _is_installed():
         return f"{pip} {quoted(f'{PROJECT}[{extra}]')}"
     if (skill_root() / "pyproject.toml").is_file():
