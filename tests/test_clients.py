@@ -37,6 +37,7 @@ def test_the_cost_of_the_description_is_known() -> None:
     (details,) = [row["seen"] for _, row in ROWS if "plugin details" in row["command"]]
     (always,) = re.findall(r"Always-on: +~(\d+) tok", "\n".join(details))
     assert int(always) < 250
+    assert f"counts {always} tokens in every session" in (clients.ROOT / "README.md").read_text()
 
 
 def test_no_folder_of_a_machine_is_kept() -> None:

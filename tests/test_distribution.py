@@ -35,6 +35,9 @@ def _run(folder: Path, program: str, *arguments: str, code: int = 0, stdin: str 
     return done.stdout + done.stderr
 
 
+needs_git = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a release is built of a commit: this is no clone")
+
+
 def _environment(folder: Path) -> tuple[Path, Path]:
     """Return the programs of a new environment, and a clone of the last commit to install from."""
     venv.create(folder / "env", with_pip=True, symlinks=True)
@@ -42,6 +45,7 @@ def _environment(folder: Path) -> tuple[Path, Path]:
     return folder / "env" / "bin", folder / "a clone"
 
 
+@needs_git
 @pytest.mark.slow
 def test_two_builds_of_a_commit_are_the_same_bytes(tmp_path: Path) -> None:
     before = os.umask(0o022)
@@ -56,6 +60,7 @@ def test_two_builds_of_a_commit_are_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(Path(name).suffix for name in again) == [".gz", ".whl"]
 
 
+@needs_git
 @pytest.mark.slow
 def test_the_base_install_has_few_packages_and_does_the_main_job(tmp_path: Path) -> None:
     fresh, clone = _environment(tmp_path)
@@ -80,6 +85,7 @@ def test_the_base_install_has_few_packages_and_does_the_main_job(tmp_path: Path)
     assert "_skill" in _run(fresh, "skill", "completion", "bash")
 
 
+@needs_git
 @pytest.mark.slow
 def test_uvx_and_pipx_run_it(tmp_path: Path) -> None:
     programs, clone = _environment(tmp_path)

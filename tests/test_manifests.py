@@ -39,6 +39,7 @@ def test_a_new_version_reaches_every_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert named == {*versioned, "SKILL.md", "card.yaml"}
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git says which files are ours: this is no clone")
 def test_no_other_file_repeats_the_version() -> None:
     version = re.escape(manifests.facts().version)
     names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
