@@ -13,6 +13,7 @@ import json
 import socket
 import sys
 import threading
+import warnings
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ import anyio
 import uvicorn
 from cudagraph_skill_server import app
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts.base import Prompt, UserMessage
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -99,7 +101,7 @@ def test_multiple_content_types() -> list[TextContent | ImageContent | EmbeddedR
 
 def test_error_handling() -> str:
     """Fail."""
-    raise RuntimeError("This tool intentionally returns an error for testing")
+    raise ToolError("This tool intentionally returns an error for testing")
 
 
 async def test_tool_with_logging(context: Context) -> str:
@@ -159,7 +161,8 @@ async def test_sampling(prompt: str, context: Context) -> str:
 class Answered(BaseModel):
     """What a user types."""
 
-    response: str = Field(description="User's response")
+    username: str = Field(description="User's response")
+    email: str = Field(description="User's email address")
 
 
 async def test_elicitation(message: str, context: Context) -> str:
@@ -399,6 +402,7 @@ def offer(server: MCPServer[Any]) -> None:
 
 def main() -> None:
     """Print the URL and serve until standard input closes: whoever started this may end without a word."""
+    warnings.simplefilter("ignore")  # the suite asks for what the SDK calls deprecated
     server = app.build()
     if sys.argv[1:] == ["fixture"]:
         offer(server)

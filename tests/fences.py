@@ -26,7 +26,7 @@ from cudagraph_skill.corpus.fences import Fence  # noqa: E402
 from cudagraph_skill.corpus.fences import fences as found  # noqa: E402
 from cudagraph_skill.verify.fences import PRELUDE, runnable  # noqa: E402
 
-PATTERNS = ("SKILL.md", "README.md", "references/*.md")
+PATTERNS = ("SKILL.md", "README.md", "docs/*.md", "references/*.md")
 EVIDENCE = ROOT / "tests" / "evidence" / "fences.json"
 _DEADLINE_SECONDS = 240
 
@@ -38,7 +38,7 @@ def digest(fence: Fence) -> str:
 
 @cache
 def fences() -> tuple[Fence, ...]:
-    """Return every fence of SKILL.md, README.md and references/*.md."""
+    """Return every fence of SKILL.md, README.md, docs/*.md and references/*.md."""
     paths = [path.relative_to(ROOT).as_posix() for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
     return tuple(found(ROOT, paths))
 

@@ -93,10 +93,10 @@ def test_json_of_a_kept_result_is_that_result(tmp_path: Path, capsys: pytest.Cap
     assert record.read(again) == record.read(EVIDENCE)
 
 
-def test_the_readme_has_the_table_of_the_evidence(seen: Bench) -> None:
+def test_the_gallery_has_the_table_of_the_evidence(seen: Bench) -> None:
     rows = [line for line in output.markdown(seen).splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(of_workload("mlp"))
-    assert "\n".join(rows) in (ROOT / "README.md").read_text()
+    assert "\n".join(rows) in (ROOT / "docs" / "gallery.md").read_text()
 
 
 def test_markdown_and_the_figure_are_written_and_not_replaced_without_force(

@@ -78,6 +78,32 @@ def test_the_next_command_names_the_program_that_was_called(tmp_path: Path) -> N
     assert f"\nnext: python '{tmp_path}/a folder/tools/scaffold.py' --workflow".encode() in launcher.stdout
 
 
+def test_a_command_that_procps_hides_is_spelled_by_its_other_name(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder, names in ((own, ("skill", "cudagraph-skill")), (other, ("skill",))):
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+    start = "import sys; sys.argv[0] = sys.argv.pop(1); from cudagraph_skill.cli import main; sys.exit(main())"
+
+    def spelled(name: str, path: str, *arguments: str) -> str:
+        command = [sys.executable, "-c", start, str(own / name), *arguments]
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "tools")}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    ask = ("recommend", "--training")
+    assert "next: skill scaffold " in spelled("skill", f"{own}:{other}", *ask)
+    assert "next: cudagraph-skill scaffold " in spelled("cudagraph-skill", f"{own}:{other}", *ask)
+    (own / "skill").rename(own / "away")
+    assert "next: cudagraph-skill scaffold " in spelled("skill", f"{other}:{own}", *ask)
+    assert f"next: {own}/skill scaffold " in spelled("skill", str(other), *ask)
+    text = spelled("cudagraph-skill", f"{other}:{own}", "errors", "--help")
+    assert "usage: cudagraph-skill errors " in text
+    assert "example: python train.py 2>&1 | cudagraph-skill errors\n" in text
+    assert " skill errors" not in text
+
+
 def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("search", "--json", "--limit", "2", "replay", capsys=capsys)
     data = json.loads(out)

@@ -198,11 +198,26 @@ def test_a_copy_of_the_skill_is_compared_with_this_package(home: Path, capsys: p
     assert "is version 0.0." in checks["skill folder"]["said"]
 
 
+def test_what_the_server_lacks_is_named_with_the_command_that_brings_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = _bare(home)
+    assert _doctor("--python", python, capsys=capsys)[1]["server"]["state"] == "ok"
+    monkeypatch.setitem(serving.NEEDS, "no_such_module", "mcp>=2.3,<3")
+    _, checks = _doctor("--python", python, capsys=capsys)
+    assert checks["server"]["state"] == "none"  # who only searches and checks needs no server
+    assert "lacks mcp>=2.3,<3" in checks["server"]["said"]
+    assert "[mcp]'`" in checks["server"]["said"]
+
+
 def test_the_skill_of_procps_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _program(home / "bin" / "skill", "exit 0")
     _, checks = _doctor("--python", _bare(home), capsys=capsys)
     assert checks["command"]["state"] == "none"
-    assert f"another program, {path}" in checks["command"]["said"]
+    assert f"another program, {path}: use `python -m cudagraph_skill`" in checks["command"]["said"]
+    _program(home / "bin" / "cudagraph-skill", "# starts cudagraph_skill")
+    _, checks = _doctor("--python", _bare(home), capsys=capsys)
+    assert f"another program, {path}: use `cudagraph-skill`" in checks["command"]["said"]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cudagraph_skill import cli
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.setup import entry, folder, jsonc, registration, serving
+from cudagraph_skill.setup import entry, extras, folder, jsonc, registration, serving
 from cudagraph_skill.setup.clients import CLIENTS, NAME
 from cudagraph_skill.setup.entry import Table
 from hypothesis import given
@@ -389,8 +389,25 @@ def test_the_command_that_is_registered_serves() -> None:
 
 
 def test_what_the_server_needs_is_what_the_project_declares() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert set(serving.NEEDS.values()) == {each for each in declared if not each.startswith("shtab")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(serving.NEEDS.values()) == {*project["dependencies"], *project["optional-dependencies"]["mcp"]}
+
+
+@pytest.mark.parametrize(
+    ("installed", "pip", "command"),
+    [
+        (True, True, "-m pip install 'cudagraph-skill[mcp]'"),
+        (True, False, f"uv pip install --python {sys.executable} 'cudagraph-skill[mcp]'"),
+        (False, True, f"-m pip install '{ROOT}[mcp]'"),
+    ],
+)
+def test_what_is_lacking_is_named_as_an_extra_of_what_is_here(
+    installed: bool, pip: bool, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "_is_installed", lambda: installed)
+    monkeypatch.setattr(extras, "find_spec", lambda _: pip or None)
+    monkeypatch.setattr("shutil.which", lambda _: None if pip else "/usr/bin/uv")
+    assert extras.installing("mcp", ["mcp>=2.3,<3"]).endswith(command)
 
 
 # Any JSON in any style ------------------------------------------------------------------------------------------------

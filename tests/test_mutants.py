@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import doctor
 import pytest
+import verdicts
 
-BASES = sorted((Path(doctor.__file__).parent / "mutants").glob("*.py"))
-BUGS = [(path, bug) for path in BASES for bug in doctor.bugs(path)]
+BASES = sorted((Path(verdicts.__file__).parent / "mutants").glob("*.py"))
+BUGS = [(path, bug) for path in BASES for bug in verdicts.bugs(path)]
 SCALED = [pytest.param(path, bug, id=f"{path.stem} {bug['name']}") for path, bug in BUGS if "small" in bug]
 
 
@@ -24,15 +24,15 @@ def test_the_scaled_programs_are_python_and_differ_from_each_other_and_from_the_
     path: Path, bug: dict[str, Any]
 ) -> None:
     plain = path.read_text(encoding="utf-8")
-    base = doctor.mutated(plain, bug["small"], bug["name"])
-    texts = [plain, doctor.mutated(plain, bug["edits"], bug["name"]), base, doctor.mutated(base, bug["edits"], bug["name"])]
+    base = verdicts.mutated(plain, bug["small"], bug["name"])
+    texts = [plain, verdicts.mutated(plain, bug["edits"], bug["name"]), base, verdicts.mutated(base, bug["edits"], bug["name"])]
     assert len(set(texts)) == 4
     for text in texts:
         compile(text, path.name, "exec")
 
 
 def test_a_scaled_bug_changes_the_same_lines_as_the_bug_itself(tmp_path: Path) -> None:
-    listed = {program.id: program for program in [*doctor.mutants(tmp_path), *doctor.small(tmp_path)]}
+    listed = {program.id: program for program in [*verdicts.mutants(tmp_path), *verdicts.small(tmp_path)]}
     for program in listed.values():
         lines = Path(program.target).read_text(encoding="utf-8").splitlines()
         assert (program.truth == "safe") == (not program.lines)
@@ -43,7 +43,7 @@ def test_a_scaled_bug_changes_the_same_lines_as_the_bug_itself(tmp_path: Path) -
 
 
 def test_a_scaled_base_is_listed_once_and_is_safe(tmp_path: Path) -> None:
-    listed = doctor.small(tmp_path)
+    listed = verdicts.small(tmp_path)
     bases = [program for program in listed if program.id.endswith("__base")]
     assert len({program.digest for program in bases}) == len(bases)
     assert {program.truth for program in bases} == {"safe"}

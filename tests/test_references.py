@@ -115,8 +115,12 @@ def test_headings_are_unique_in_their_file(sections: list[Section]) -> None:
 
 def test_every_link_leads_to_a_file_and_a_heading(sections: list[Section]) -> None:
     anchors = {section.ref for section in sections} | {section.path for section in sections}
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"]
+    for path in pages:
+        headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL), re.MULTILINE)
+        anchors |= {f"{path.relative_to(ROOT).as_posix()}#{slug(heading)}" for heading in headings}
     broken = []
-    for path in [*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *REFERENCES]:
+    for path in [*pages, *REFERENCES]:
         for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)):
             if "://" in target or target.startswith("mailto:"):
                 continue

@@ -110,7 +110,8 @@ def test_the_frontmatter_is_that_of_the_file() -> None:
 
 
 def test_what_is_announced_may_be_kept_for_a_while() -> None:
-    for answer in (_requested("skills/list"), _requested("skills/get", uri=ENTRY)):
+    directory = _requested("resources/directory/read", uri=ROOT)  # which a client reads as it reads other lists
+    for answer in (_requested("skills/list"), _requested("skills/get", uri=ENTRY), directory):
         assert (answer["ttlMs"], answer["cacheScope"], answer["resultType"]) == (300_000, "public", "complete")
     for kind in ("tools", "prompts", "resources", "resource_templates"):
         answer = _ask(lambda client, kind=kind: getattr(client, f"list_{kind}")())

@@ -106,7 +106,7 @@ def _directory(params: _NamedDirectory) -> dict[str, Any]:
         raise _refused(params.uri, f"{params.uri} {what}: give a directory, such as {ROOT}/references")
     children = dict.fromkeys(below + name.partition("/")[0] for name in inside)
     rows = [described(uri) if uri in _files() else _folder(uri) for uri in children]
-    return {"resources": [row.model_dump(mode="json", by_alias=True, exclude_none=True) for row in rows]}
+    return {"resources": [row.model_dump(mode="json", by_alias=True, exclude_none=True) for row in rows], **_FRESHNESS}
 
 
 _FRESHNESS = {"ttlMs": FRESH.ttl_ms, "cacheScope": FRESH.scope}

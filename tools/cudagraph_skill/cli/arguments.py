@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
+from cudagraph_skill.cli.next_step import in_help
 from cudagraph_skill.errors import SkillError
 
 EXIT_CODES = """\
@@ -17,6 +18,10 @@ together, or a file exists, 3 this machine lacks something it needs"""
 
 class Parser(argparse.ArgumentParser):
     """Parse arguments; report misuse in one sentence."""
+
+    def format_help(self) -> str:
+        """Return the help, with this program's name as it was called."""
+        return in_help(super().format_help())
 
     def error(self, message: str) -> NoReturn:
         """Raise SkillError instead of printing the usage."""

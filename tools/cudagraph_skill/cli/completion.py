@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import SUPPRESS
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli.arguments import Parser, add_command
+from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
     import argparse
@@ -31,8 +33,13 @@ def run(args: argparse.Namespace) -> int:
     if args.shell == "fish":
         print("\n".join(_fish(top)))
         return 0
-    import shtab
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        from cudagraph_skill.setup import extras
 
+        lacking = f"a script for {args.shell} is made with shtab, which {sys.executable} does not have (one for fish is not)"
+        raise SkillError(f"{lacking}: run `{extras.installing('completion', ['shtab>=1.7,<2'])}`", 3) from None
     print(shtab.complete(top, args.shell))
     return 0
 

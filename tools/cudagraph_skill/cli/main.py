@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import io
 import sys
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cudagraph_skill import __version__
-from cudagraph_skill.cli import (
-    bench,
-    check,
-    completion,
-    config,
-    decide,
-    doctor,
-    errors,
-    explain,
-    install,
-    next_step,
-    read,
-    recommend,
-    scaffold,
-    search,
-    serve,
-    tune,
-    verify,
-)
-from cudagraph_skill.cli import map as map_
+from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import EXIT_CODES, Parser
 from cudagraph_skill.cli.terminal import leave_quietly, say
 from cudagraph_skill.errors import SkillError
@@ -38,14 +19,14 @@ from cudagraph_skill.errors import SkillError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMMANDS = (
-    search, read, errors, explain, check, map_, decide, tune, bench, config, recommend, scaffold,
-    serve, install, doctor, verify, completion,
+COMMANDS = (  # modules of this package; a command is not imported for another one
+    "search", "read", "errors", "explain", "check", "map", "decide", "tune", "bench", "config", "recommend", "scaffold",
+    "serve", "install", "doctor", "verify", "completion",
 )  # fmt: skip
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; shell completion is made from it too."""
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """Return the parser of all commands, or of one; shell completion is made from it too."""
     top = Parser(
         prog="skill",
         description="CUDA Graphs for PyTorch. Offline answers with cited sources.",
@@ -54,14 +35,15 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("-V", "--version", action="version", version=f"skill {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for command in COMMANDS:
-        command.add(commands)
-    commands.choices["completion"].set_defaults(parser=parser)
+    for name in [only] if only else COMMANDS:
+        import_module(f"cudagraph_skill.cli.{name}").add(commands)
+    if "completion" in commands.choices:
+        commands.choices["completion"].set_defaults(parser=parser)
     return top
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
-    top = parser()
+    top = parser(argv[0] if argv and argv[0] in COMMANDS else "")
     commands: dict[str, Parser] = top._subparsers._group_actions[0].choices  # type: ignore  # noqa: PGH003 - no public way
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
         near = difflib.get_close_matches(argv[0], commands, 1)
@@ -101,6 +83,13 @@ def _is_run(argv: Sequence[str]) -> bool:
     return (
         name in ("map", "tune", "bench") or (name == "check" and "--run" in own) or (name == "decide" and "--trace" not in own)
     )
+
+
+def _parsed_run(argv: Sequence[str]) -> argparse.Namespace:
+    from cudagraph_skill.cli.check import named_verdict
+
+    with named_verdict():
+        return _parsed(argv)
 
 
 def _refuse(unknown: list[str], args: argparse.Namespace, command: Parser) -> None:
@@ -153,8 +142,7 @@ def launched(command: str) -> int:
 def _answered(arguments: Sequence[str]) -> int:
     """Run one command; print a SkillError on stderr, and on stdout if JSON was asked for."""
     try:
-        with check.named_verdict() if _is_run(arguments) else contextlib.nullcontext():
-            args = _parsed(arguments)
+        args = _parsed(arguments) if not _is_run(arguments) else _parsed_run(arguments)
         run: Callable[[argparse.Namespace], int] | None = getattr(args, "run", None)
         if run is None:
             parser().print_help()

@@ -19,8 +19,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         commands,
         "serve",
         "run the MCP server on stdin and stdout, or over HTTP",
-        "example: claude mcp add cuda-graphs -- skill serve\n"
-        "         claude mcp add cuda-graphs -- skill serve --python .venv/bin/python --allow .\n"
+        "example: claude mcp add cuda-graphs -- cudagraph-skill serve\n"
+        "         claude mcp add cuda-graphs -- cudagraph-skill serve --python .venv/bin/python --allow .\n"
         "         skill serve --http 8765 --allow . --token-file token",
     )
     new.add_argument(
@@ -74,8 +74,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         from cudagraph_skill_server import serving
     except ModuleNotFoundError as error:
+        from cudagraph_skill.setup import extras
+        from cudagraph_skill.setup.serving import missing as packages
+
         missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
-        raise SkillError(f"{missing}: run `pip install whoosh markdown-it-py pyyaml 'mcp>=2.3,<3'`", 3) from None
+        raise SkillError(f"{missing}: run `{extras.installing('mcp', packages())}`", 3) from None
     settings = serving.Settings(
         python=args.python or "",
         allowed=args.allow or (),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,8 @@ def _without_downloads() -> Iterator[None]:
         del sys.modules["urllib.request"]
 
 
-with _without_downloads():
+with _without_downloads(), warnings.catch_warnings():
+    warnings.simplefilter("ignore", SyntaxWarning)  # of its `is 0`, wherever an installer did not compile it (uv)
     from whoosh import fields
     from whoosh.codec.whoosh3 import W3Codec, W3FieldWriter
     from whoosh.filedb.filestore import FileStorage

@@ -14,7 +14,7 @@ from cudagraph_skill.capture.interpreter import DISTRIBUTIONS, environment_pytho
 from cudagraph_skill.corpus import cache
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import cache_dir, skill_root
-from cudagraph_skill.setup import entry, environment, folder, serving
+from cudagraph_skill.setup import entry, environment, extras, folder, serving
 from cudagraph_skill.setup.clients import CLIENTS, NAME, Client, configuration, skills
 from cudagraph_skill.setup.jsonc import BrokenError
 from cudagraph_skill.setup.registration import table
@@ -105,10 +105,8 @@ def _packages() -> Check:
     lacks = serving.missing()
     if not lacks:
         return Check("server", "ok", f"{sys.executable} has what `skill serve` needs")
-    said = (
-        f"{sys.executable} lacks {', '.join(lacks)}, which `skill serve` needs (`scaffold` needs jinja2 only, `search` nothing)"
-    )
-    return Check("server", "none", said)
+    said = f"{sys.executable} lacks {', '.join(lacks)}, which `skill serve` needs (`search` and `check` do not)"
+    return Check("server", "none", f"{said}: `{extras.installing('mcp', lacks)}`")
 
 
 def _index() -> Check:
@@ -131,12 +129,12 @@ def _index() -> Check:
 
 def _name() -> Check:
     """Return the check of what `skill` starts in a shell."""
-    path = shutil.which("skill")
-    if path is None:
-        return Check("command", "none", "`skill` is not on the PATH: use `python -m cudagraph_skill`")
-    if serving.is_ours(Path(path)):
+    path, other = shutil.which("skill"), shutil.which(extras.PROJECT)
+    if path is not None and serving.is_ours(Path(path)):
         return Check("command", "ok", f"`skill` is {path}")
-    return Check("command", "none", f"`skill` is another program, {path}: use `python -m cudagraph_skill`")
+    use = f"`{extras.PROJECT}`" if other is not None and serving.is_ours(Path(other)) else "`python -m cudagraph_skill`"
+    why = "is not on the PATH" if path is None else f"is another program, {path}"
+    return Check("command", "none", f"`skill` {why}: use {use}")
 
 
 def _places(project: Path | None) -> Iterator[tuple[str, Client, Path | None]]:

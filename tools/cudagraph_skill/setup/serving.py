@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.capture.interpreter import interpreter
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.paths import skill_root
-from cudagraph_skill.text import operand, quoted
+from cudagraph_skill.setup import extras
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,8 @@ def command(allow: Sequence[str] = (), python: str = "") -> list[str]:
     """
     if lacks := missing():
         raise SkillError(
-            f"the server needs packages that {sys.executable} does not have: `{operand(sys.executable)} -m pip install "
-            f"{' '.join(map(quoted, lacks))}`, or copy the skill's files, `--as skill`",
+            f"the server needs packages that {sys.executable} does not have: `{extras.installing('mcp', lacks)}`, "
+            "or copy the skill's files, `--as skill`",
             3,
         )
     options = []
@@ -52,14 +52,15 @@ def command(allow: Sequence[str] = (), python: str = "") -> list[str]:
 
 
 def missing() -> list[str]:
-    """Return the requirements of our own commands that this Python does not have."""
+    """Return the requirements of the server that this Python does not have."""
     return [requirement for module, requirement in NEEDS.items() if find_spec(module) is None]
 
 
 def _program() -> list[str]:
-    script = Path(sys.executable).with_name("skill")
-    if is_ours(script):
-        return [str(script), "serve"]
+    for name in ("cudagraph-skill", "skill"):  # the first says in a list of processes whose it is
+        script = Path(sys.executable).with_name(name)
+        if is_ours(script):
+            return [str(script), "serve"]
     if find_spec("cudagraph_skill_server") and "site-packages" in Path(__file__).parts:
         return [sys.executable, "-P", "-m", "cudagraph_skill", "serve"]  # -P: not the modules of the client's folder
     launcher = skill_root() / "server" / "serve.py"

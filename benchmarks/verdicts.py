@@ -1,11 +1,11 @@
 """How often `skill check --run` is right about programs with known verdicts, and what it costs.
 
-    python benchmarks/doctor.py run > out.json     on a GPU machine, with torch and the standard library only (about 5 minutes);
+    python benchmarks/verdicts.py run > out.json     on a GPU machine, with torch and the standard library (about 5 minutes);
                                                    `run mutants` or `run snippets/301` those whose set and name begin so,
                                                    `run time` only the times, also after transformers where it is there
-    python benchmarks/doctor.py keep out.json ...  back here: adds the rows to benchmarks/evidence/doctor.json
-    python benchmarks/doctor.py                    the figures of that evidence; --misses names what was wrong
-    python benchmarks/doctor.py --check            exit 1 if one is worse than in floors.yaml, or a program has changed
+    python benchmarks/verdicts.py keep out.json ...  back here: adds the rows to benchmarks/evidence/verdicts.json
+    python benchmarks/verdicts.py                    the figures of that evidence; --misses names what was wrong
+    python benchmarks/verdicts.py --check            exit 1 if one is worse than in floors.yaml, or a program has changed
 
 Four sets of programs, none of which says what to expect: `snippets` (benchmarks/snippets, verdicts seen on a GPU by
 tests/replayed.py), `mutants` (benchmarks/mutants: steps that are right, and the same with one seeded bug that goes silently
@@ -40,7 +40,7 @@ from cudagraph_skill.capture import session  # noqa: E402
 from cudagraph_skill.capture.request import Request  # noqa: E402
 from cudagraph_skill.errors import SkillError  # noqa: E402
 
-EVIDENCE = HERE / "evidence" / "doctor.json"
+EVIDENCE = HERE / "evidence" / "verdicts.json"
 _BARE = """
 import time
 start = time.perf_counter()
@@ -187,7 +187,7 @@ def run(only: str) -> dict[str, Any]:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             rows = [row for share in pool.map(_examined, shares) for row in share]
         timed = _timed() if only == "time" or "snippets".startswith(only) else {}
-    command = f"python benchmarks/doctor.py run {only}".strip()
+    command = f"python benchmarks/verdicts.py run {only}".strip()
     return {**on_gpu.machine(command), "time": timed, "rows": sorted(rows, key=lambda row: str(row["id"]))}
 
 
@@ -346,7 +346,7 @@ def below(results: dict[str, dict[str, Any]]) -> list[str]:
     """Return the figures that are worse than their floor."""
     import yaml
 
-    floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["doctor"]
+    floors = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))["verdicts"]
     broken = []
     for name, wanted in floors.items():
         for key, floor in wanted.items():
