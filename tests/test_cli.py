@@ -87,9 +87,9 @@ def test_a_command_that_procps_hides_is_spelled_by_its_other_name(tmp_path: Path
             (folder / name).chmod(0o755)
     start = "import sys; sys.argv[0] = sys.argv.pop(1); from cudagraph_skill.cli import main; sys.exit(main())"
 
-    def spelled(name: str, path: str, *arguments: str) -> str:
+    def spelled(name: str, path: str, *arguments: str, **more: str) -> str:
         command = [sys.executable, "-c", start, str(own / name), *arguments]
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "tools")}
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "tools"), **more}
         return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
     ask = ("recommend", "--training")
@@ -98,6 +98,11 @@ def test_a_command_that_procps_hides_is_spelled_by_its_other_name(tmp_path: Path
     (own / "skill").rename(own / "away")
     assert "next: cudagraph-skill scaffold " in spelled("skill", f"{other}:{own}", *ask)
     assert f"next: {own}/skill scaffold " in spelled("skill", str(other), *ask)
+    uvx = own / "archive-v0" / "bin"
+    uvx.mkdir(parents=True)
+    assert re.search(
+        r"next: uvx (--from \S+ )?cudagraph-skill scaffold ", spelled("archive-v0/bin/skill", str(uvx), *ask, UV="uv")
+    )
     text = spelled("cudagraph-skill", f"{other}:{own}", "errors", "--help")
     assert "usage: cudagraph-skill errors " in text
     assert "example: python train.py 2>&1 | cudagraph-skill errors\n" in text

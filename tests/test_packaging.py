@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -254,6 +255,17 @@ def test_searching_imports_no_heavy_package_of_others() -> None:
     code = "from cudagraph_skill.corpus import whoosh_store; import urllib.request; print(urllib.request.urlopen.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "tools")
     assert done.stdout == "urlopen\n"
+
+
+def test_a_server_starts_without_what_its_answers_need() -> None:
+    code = """import sys; from cudagraph_skill_server import app; app.build()
+ours = {name.split(".")[1] for name in sys.modules if name.startswith("cudagraph_skill.")}
+others = {"torch", "yaml", "whoosh", "markdown_it", "jinja2", "shtab"} & set(sys.modules)
+print(*sorted(ours), *sorted(others))"""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tools'}:{ROOT / 'server'}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    # bench and scaffold: names of workloads and options, which are in the definitions of tools
+    assert done.stdout.split() == ["bench", "errors", "paths", "scaffold", "text"]
 
 
 def test_functions_stay_small() -> None:
