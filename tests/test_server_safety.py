@@ -138,8 +138,13 @@ def test_a_job_that_takes_too_long_is_stopped(long: Path) -> None:
 
 
 def test_a_job_that_needs_too_much_memory_is_refused_or_stopped() -> None:
-    with pytest.raises(SkillError, match=r"needs more than \d+ MB of memory|its process was killed"):
-        _check(jobs.Jobs(memory=64 << 20), source="x = [" + "f(1, a=2)," * 50_000 + "]\n")
+    source = "x = [" + "f(1, a=2)," * 50_000 + "]\n"
+    assert _check(jobs.Jobs(), source=source)["verdict"] == "nothing"
+    try:
+        verdict = _check(jobs.Jobs(memory=32 << 20), source=source)["verdict"]
+    except SkillError as error:
+        verdict = str(error)
+    assert verdict == "unread" or "MB of memory" in verdict or "its process was killed" in verdict
     assert _check(jobs.Jobs(), source=CAPTURE)["verdict"]
 
 
