@@ -284,7 +284,8 @@ def test_secrets_are_known_by_their_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     "PATH HOME TOKENIZERS_PARALLELISM KEYBOARD CUDA_VISIBLE_DEVICES NCCL_DEBUG PYTHONPATH LD_LIBRARY_PATH MASTER_ADDR "
-    "TORCH_CUDA_ARCH_LIST LANG OMP_NUM_THREADS HF_HOME HF_HUB_OFFLINE AWS_REGION AWS_CA_BUNDLE PYTHONHASHSEED MONKEY PATTERN AUTHOR".split(),
+    "TORCH_CUDA_ARCH_LIST LANG OMP_NUM_THREADS HF_HOME HF_HUB_OFFLINE AWS_REGION AWS_CA_BUNDLE "
+    "PYTHONHASHSEED MONKEY PATTERN AUTHOR".split(),
 )
 def test_what_training_needs_is_no_secret(name: str) -> None:
     assert not environment.is_secret(name, "1")
