@@ -210,7 +210,7 @@ class Connection:
         status, given, body = await self.send("POST /mcp", headers, json.dumps(message).encode())
         self.session = given.get("mcp-session-id", self.session)
         data = body.partition(b"data: ")[2].splitlines()[0] if body.startswith(b"event:") else body
-        return status, {} if "text/plain" in given.get("content-type", "") or not data.strip() else json.loads(data)
+        return status, json.loads(data) if data.startswith(b"{") else {}  # the SDK refuses some requests in plain text
 
     async def greet(self) -> None:
         """Do the handshake."""

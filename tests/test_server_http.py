@@ -197,10 +197,11 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
 def _asked(port: int, *calls: tuple[str, dict[str, Any]], token: str = "") -> list[Any]:
     async def ask() -> list[Any]:
         connection = serving.Connection(port, token)
-        await connection.greet()
-        answers = [await connection.post(serving.call(1, tool, **arguments)) for tool, arguments in calls]
-        connection.close()
-        return answers
+        try:
+            await connection.greet()
+            return [await connection.post(serving.call(1, tool, **arguments)) for tool, arguments in calls]
+        finally:
+            connection.close()
 
     return asyncio.run(ask())
 
