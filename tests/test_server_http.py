@@ -220,6 +220,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return root, outside
 
 
+@pytest.mark.slow
 def test_files_are_read_in_folders_that_were_named_only(folders: tuple[Path, Path]) -> None:
     root, outside = folders
     reads = [("check", {"path": path}) for path in ("step.py:step", str(root / "step.py"), ".")]
@@ -237,6 +238,7 @@ def test_files_are_read_in_folders_that_were_named_only(folders: tuple[Path, Pat
         assert not second[1]["result"].get("isError")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_client_of_the_sdk_asks_in_both_eras(mode: Any) -> None:
     async def ask(port: int) -> Any:
@@ -267,6 +269,7 @@ def test_code_is_run_for_the_token_alone(tmp_path: Path) -> None:
         assert server.said().count(file.read_text().strip()) == 1
 
 
+@pytest.mark.slow
 def test_a_body_that_is_too_large_is_refused() -> None:
     with serving.serving(http=True) as server:
         (status, _), after = _asked(
@@ -275,6 +278,7 @@ def test_a_body_that_is_too_large_is_refused() -> None:
     assert (status, after[0]) == (413, 200)
 
 
+@pytest.mark.slow
 def test_many_clients_at_once_are_all_answered() -> None:
     done = serving.clients(16, 6, 0.0)
     assert (done["questions"], done["wrong"], done["tracebacks"]) == (96, 0, 0)

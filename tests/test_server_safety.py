@@ -130,6 +130,7 @@ def test_another_interpreter_is_not_started(tmp_path: Path) -> None:
 # Jobs -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_job_that_takes_too_long_is_stopped(long: Path) -> None:
     with pytest.raises(SkillError, match=r"it did not end within 0\.5 s, and was stopped"):
         _check(jobs.Jobs(deadline=0.5), path=str(long))
@@ -148,6 +149,7 @@ def test_a_job_that_needs_too_much_memory_is_refused_or_stopped() -> None:
     assert _check(jobs.Jobs(), source=CAPTURE)["verdict"]
 
 
+@pytest.mark.slow
 def test_a_call_that_is_cancelled_ends_its_work_and_holds_no_other(long: Path) -> None:
     async def ask() -> str:
         job = jobs.Jobs()
@@ -198,6 +200,7 @@ def test_a_thread_that_is_given_up_keeps_its_place_until_it_ends() -> None:
 # Standard input -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_no_message_is_answered_with_a_code() -> None:
     lines: list[tuple[bytes, int, Any]] = [
         (b"{", -32700, None), (b"\xff\xfe", -32700, None), (b"[" * 100_000, -32700, None), (b"[]", -32600, None),
@@ -220,6 +223,7 @@ def test_what_is_no_message_is_answered_with_a_code() -> None:
         assert server.process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_not_listened_to() -> None:
     done = serving.unread(1000)
     assert (done["answers"], done["refused_as_too_many"]) == (1000, 0)
@@ -227,6 +231,7 @@ def test_a_client_that_does_not_read_is_not_listened_to() -> None:
     assert done["waiting"] - done["before"] < 30 << 20
 
 
+@pytest.mark.slow
 def test_memory_stays_flat() -> None:
     done = serving.calls(240)
     assert done["tracebacks"] == 0

@@ -26,7 +26,7 @@ _LISTENING = 16  # requests that stay open until their clients go, of all client
 _ALWAYS = {"initialize", "ping", "server/discover"}
 _LISTEN = "subscriptions/listen"
 _THREADS = 32  # at once: what they do takes milliseconds
-DEADLINE = 30.0  # seconds of a tool that runs in a thread; building the index takes 3
+DEADLINE = 60.0  # seconds of a tool that runs in a thread; building the index takes 3, waiting for another process up to 30
 
 
 class Admission:
