@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import serving
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill_server import environment, files, jobs, limits, stdio
+from cudagraph_skill_server import app, environment, files, jobs, limits, stdio
+from mcp import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +126,29 @@ def test_another_interpreter_is_not_started(tmp_path: Path) -> None:
     with pytest.raises(SkillError, match="site-packages to read"):
         _check(jobs.Jobs(), source="x = 1\n", python=str(tmp_path / "bin" / "python3"))
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("run_check", {"path": "pipe.py", "function": "step"}),
+        ("run_check", {"path": "pipe.json", "measure": "decide"}),
+        ("scaffold", {"path": "pipe.py", "verify": True}),
+        ("scaffold", {"path": "pipe.py", "workflow": "manual", "replace": True}),
+    ],
+)
+def test_a_pipe_in_an_allowed_folder_holds_no_call(tool: str, arguments: dict[str, Any], tmp_path: Path) -> None:
+    for name in ("pipe.py", "pipe.json"):
+        os.mkfifo(tmp_path / name)
+
+    async def ask() -> Any:
+        async with Client(app.build(sys.executable, [tmp_path])) as client:
+            return await client.call_tool(tool, arguments)
+
+    result = asyncio.run(ask())
+    assert result.is_error
+    assert "is a pipe, a socket or a device, not a file" in result.content[0].text
+    assert (tmp_path / "pipe.py").is_fifo()
 
 
 # Jobs -----------------------------------------------------------------------------------------------------------------
