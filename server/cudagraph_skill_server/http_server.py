@@ -27,7 +27,7 @@ REQUESTS = 128  # POSTs under way at once, of all clients
 _SESSIONS = 256  # of clients of the handshake era
 _CONNECTIONS = 1024
 _IDLE = 1800.0  # seconds after which such a session is closed
-_BODY = 1 << 20  # bytes of a request: a long log has a tenth
+BODY = 1 << 20  # bytes of a request: a long log has a tenth
 _BODY_SECONDS = 30.0  # until the body of a request must have come
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
@@ -114,7 +114,7 @@ def serve(server: MCPServer[Any], listening: socket.socket, token: str, names: S
     hosts = [*_LOOPBACK, *names]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
-        max_request_body_size=_BODY,
+        max_request_body_size=BODY,
         session_idle_timeout=_IDLE,
         max_sessions=_SESSIONS,
         transport_security=TransportSecuritySettings(

@@ -52,6 +52,8 @@ class Jobs:
         async with self._turn:
             with anyio.move_on_after(self._deadline) as scope:
                 answer = await _answered(json.dumps(order).encode() + b"\n")
+                if not answer and await _has_ended():  # killed before it forked for this job
+                    answer = await _answered(json.dumps(order).encode() + b"\n")
         if scope.cancelled_caught:
             raise SkillError(f"it did not end within {self._deadline:g} s, and was stopped: give it less at once")
         if not answer:
@@ -62,6 +64,12 @@ class Jobs:
         if "broke" in told:
             raise Broke(broken(told["broke"]))
         return told["line"], told["data"]
+
+
+async def _has_ended() -> bool:
+    """Return whether the process that forks has ended; the kernel closes its sockets a moment before it tells that."""
+    await anyio.sleep(0.05)
+    return not (_forking and _forking[0].is_alive())
 
 
 async def _answered(order: bytes) -> bytes:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 BUSY = -32000  # JSON-RPC leaves -32099 to -32000 to servers
 REQUESTS = 64  # of one client, under way at once
-_LISTENING = 16  # requests of one client that stay open until it goes
+_LISTENING = 16  # requests that stay open until their clients go, of all clients
 _ALWAYS = {"initialize", "ping", "server/discover"}
 _LISTEN = "subscriptions/listen"
 _THREADS = 32  # at once: what they do takes milliseconds
-DEADLINE = 30.0  # seconds of a tool that runs in a thread; building the index takes 3
+DEADLINE = 60.0  # seconds of a tool that runs in a thread; building the index takes 3, waiting for another process up to 30
 
 
 class Admission:
@@ -41,9 +41,9 @@ class Admission:
         if ctx.request_id is None or ctx.method in _ALWAYS:
             return await call_next(ctx)
         listens = ctx.method == _LISTEN
-        most, client = _LISTENING if listens else self._most, (_client(ctx), listens)
+        most, client = (_LISTENING, ("", True)) if listens else (self._most, (_client(ctx), False))
         if self._under_way[client] >= most:
-            raise MCPError(BUSY, f"{most} requests of this client are under way: wait for an answer before the next")
+            raise MCPError(BUSY, f"{most} such requests are under way: wait for an answer before the next")
         self._under_way[client] += 1
         try:
             return await call_next(ctx)

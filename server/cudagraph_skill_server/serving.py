@@ -116,4 +116,4 @@ def _leave() -> None:
     if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        os._exit(0)
+        os._exit(130 if sys.exc_info()[0] is KeyboardInterrupt else 0)

@@ -27,6 +27,7 @@ LONGEST = 4 << 20  # bytes of a message
 _READ = 1 << 16
 _WRITE = 4096  # PIPE_BUF of Linux: a pipe that takes anything takes as much without waiting
 _LOOK = 0.5  # seconds between two looks at whether the client has gone, while it is not listened to
+_BRIEF = 0.01  # seconds
 _PARSE_ERROR, _INVALID = -32700, -32600
 
 
@@ -173,6 +174,8 @@ class _Input:
             await anyio.sleep(0)
         try:
             data = os.read(self._fd, _READ)
+        except BlockingIOError:  # another process made it so, and took what there was
+            return True
         except OSError:
             return False
         self._read += data
@@ -209,6 +212,8 @@ class _Output:
                     await anyio.wait_writable(self._fd)
                 try:
                     rest = rest[os.write(self._fd, rest[:_WRITE]) :]
+                except BlockingIOError:  # another process made it so, and there is less room than for a piece
+                    await anyio.sleep(_BRIEF)
                 except OSError:
                     raise _Gone from None
 
