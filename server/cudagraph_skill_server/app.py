@@ -340,9 +340,10 @@ def build(
     server.as_text, server.can_run = as_text, bool(allowed)
     server.completion()(completing.complete)  # type: ignore[no-untyped-call] # the SDK has no annotations there
     programs, reading, threads = verifying.Programs(captures, STEPS), Reading(Jobs(roots)), Threads()
-    quick: tuple[Callable[..., Any], ...] = (search, read, explain, recommend)
+    quick = threads.tool
+    reads = (quick(search), quick(read), reading.errors, quick(explain), reading.check, reading.config, quick(recommend))
     tools: list[tuple[ToolAnnotations, Callable[..., Any]]] = [
-        *((READS, tool) for tool in (*map(threads.tool, quick), reading.errors, reading.check, reading.config)),
+        *((READS, tool) for tool in reads),
         (RUNS if allowed else READS, programs.scaffold),
         *((RUNS, tool) for tool in (captures.run_check, captures.run_bench) if allowed),
     ]
