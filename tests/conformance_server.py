@@ -199,7 +199,9 @@ class Choices(BaseModel):
     """Choices in each way that a schema can say them."""
 
     untitledSingle: str = Field(json_schema_extra={"enum": ["option1", "option2", "option3"]})  # noqa: N815 - the suite's
-    titledSingle: str = Field(json_schema_extra={"oneOf": _titled(value1="First", value2="Second", value3="Third")})  # noqa: N815
+    titledSingle: str = Field(  # noqa: N815
+        json_schema_extra={"oneOf": _titled(value1="First", value2="Second", value3="Third")}
+    )
     untitledMulti: list[str] = Field(  # noqa: N815
         json_schema_extra={"items": {"type": "string", "enum": ["option1", "option2", "option3"]}}
     )
