@@ -265,9 +265,18 @@ class _Server(MCPServer[dict[str, Any]]):
 
     as_text = False  # for clients that show nothing but text
     can_run = False  # code, since folders are allowed
+    waiting: Sequence[tuple[ToolAnnotations, Callable[..., Any]]] = ()  # tools to be defined, with what they do to the machine
+
+    def _define(self) -> None:
+        """Make the models and schemas of the tools: half of what the server's start would take beyond the SDK's own."""
+        tools, self.waiting = self.waiting, ()
+        for effects, tool in tools:
+            text = " ".join((getdoc(tool) or "").split())
+            self.add_tool(tool, annotations=effects, description=text, structured_output=False)
 
     async def list_tools(self) -> list[Tool]:
         """Return the tools; their schemas say that there are no other arguments."""
+        self._define()
         tools = [lean(tool) if tool.name in OUTPUTS else tool for tool in await super().list_tools()]
         return [tool.model_copy(update={"output_schema": None}) for tool in tools] if self.as_text else tools
 
@@ -400,14 +409,11 @@ def build(python: str = "", allowed: Sequence[Path] = (), *, as_text: bool = Fal
     server.as_text, server.can_run = as_text, bool(allowed)
     server.completion()(completing.complete)  # type: ignore[no-untyped-call] # the SDK has no annotations there
     programs = verifying.Programs(captures, STEPS)
-    tools: list[tuple[ToolAnnotations, Callable[..., Any]]] = [
+    server.waiting = [
         *((READS, tool) for tool in (search, read, errors, explain, check, configuring.config, recommend)),
         (RUNS if allowed else READS, programs.scaffold),
         *((RUNS, tool) for tool in (captures.run_check, captures.run_bench) if allowed),
     ]
-    for effects, tool in tools:
-        text = " ".join((getdoc(tool) or "").split())
-        server.tool(annotations=effects, description=text, structured_output=False)(tool)
     return server
 
 
