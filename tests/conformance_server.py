@@ -191,7 +191,7 @@ async def test_elicitation_sep1034_defaults(context: Context) -> str:
     return await _asked(context, "Check these", Defaults)
 
 
-def _titled(**titles: str) -> list[dict[str, str]]:
+def _titled(**titles: str) -> Any:
     return [{"const": value, "title": title} for value, title in titles.items()]
 
 
@@ -199,12 +199,14 @@ class Choices(BaseModel):
     """Choices in each way that a schema can say them."""
 
     untitledSingle: str = Field(json_schema_extra={"enum": ["option1", "option2", "option3"]})  # noqa: N815 - the suite's
-    titledSingle: str = Field(json_schema_extra={"oneOf": _titled(value1="First", value2="Second", value3="Third")})  # type: ignore[dict-item] # noqa: N815
+    titledSingle: str = Field(  # noqa: N815
+        json_schema_extra={"oneOf": _titled(value1="First", value2="Second", value3="Third")}
+    )
     untitledMulti: list[str] = Field(  # noqa: N815
         json_schema_extra={"items": {"type": "string", "enum": ["option1", "option2", "option3"]}}
     )
     titledMulti: list[str] = Field(  # noqa: N815
-        json_schema_extra={"items": {"anyOf": _titled(value1="First", value2="Second", value3="Third")}}  # type: ignore[dict-item]
+        json_schema_extra={"items": {"anyOf": _titled(value1="First", value2="Second", value3="Third")}}
     )
     legacyEnum: str = Field(  # noqa: N815
         json_schema_extra={"enum": ["opt1", "opt2", "opt3"], "enumNames": ["Option One", "Option Two", "Option Three"]}

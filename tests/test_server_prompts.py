@@ -182,10 +182,10 @@ def test_a_section_is_read_by_its_place_or_its_id(uri: str, heading: str, mode: 
         ("cuda-graphs://id/CG999", "there is no error, cause or hazard `CG999`"),
         ("cuda-graphs://id/", "the name is empty"),
         ("cuda-graphs://section/references/hazards.md#none-such", "references/hazards.md has no heading `none-such`"),
-        ("cuda-graphs://section/references/hazards.md", "Unknown resource"),
+        ("cuda-graphs://section/references/hazards.md", "give skill://cuda-graphs/PATH for a file"),
         ("cuda-graphs://section/../../etc/passwd#x", "no file or heading"),
         ("cuda-graphs://section//etc/passwd#x", "no file or heading"),
-        ("cuda-graphs://other/x", "Unknown resource"),
+        ("cuda-graphs://other/x", "give skill://cuda-graphs/PATH for a file"),
     ],
 )
 def test_what_is_not_there_is_refused(uri: str, why: str) -> None:

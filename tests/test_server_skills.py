@@ -163,7 +163,9 @@ def test_line_ends_a_mark_and_bytes_that_are_no_text_survive(tmp_path: Path, mon
     ],
 )
 def test_nothing_else_is_read(uri: str) -> None:
-    assert _refused(lambda client: client.read_resource(uri)) == f"Unknown resource: {uri}"
+    said = _refused(lambda client: client.read_resource(uri))
+    assert said.startswith("there is no resource ")
+    assert f"give {ROOT}/PATH for a file of the skill" in said
 
 
 def test_what_a_client_lists_is_what_is_read() -> None:

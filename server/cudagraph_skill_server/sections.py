@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import printable, shortened
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.shared.uri_template import UriTemplate
 from mcp_types import ResourceTemplate
@@ -69,6 +70,12 @@ def content(uri: str, steps: Steps) -> str | None:
     if isinstance(found, lookup.Missing):
         raise ResourceNotFoundError(str(found))
     return f"{output.where(found[0])}\n\n{found[0].markdown}\n"
+
+
+def unknown(uri: str) -> str:
+    """Return what to say of a URI that means nothing here."""
+    forms = f"{ROOT}/PATH for a file of the skill, cuda-graphs://section/PATH#HEADING, or cuda-graphs://id/ID"
+    return f"there is no resource {shortened(printable(uri))}: give {forms}"
 
 
 @cache
