@@ -273,18 +273,21 @@ def clients(count: int, each: int, pause: float) -> dict[str, Any]:
         "ratio": _rounded(quantiles(together, n=100)[98] / median(alone)),
         "wrong": wrong,
         "tracebacks": said.count("Traceback"),
+        "load": _rounded(os.getloadavg()[0]),  # of other programs too
     }
 
 
 async def _asked(port: int, count: int, each: int, pause: float) -> tuple[list[float], int]:
     times: list[float] = []
     wrong = 0
+    greeted = asyncio.Barrier(count)
 
     async def client(number: int) -> None:
         nonlocal wrong
         connection = Connection(port)
         await connection.greet()
         await connection.post(call(1, "search", question=QUESTIONS[0]))
+        await greeted.wait()  # a handshake is no question
         await asyncio.sleep(random.Random(number).random() * pause)
         for asked in range(each):
             start = time.perf_counter()
@@ -564,7 +567,7 @@ def _run() -> dict[str, Any]:
             server.greet()
             server.ask("search", question=QUESTIONS[0])
         parts: dict[str, Any] = {
-            "clients": [clients(64, 60, 1.0), clients(64, 30, 0.0)],
+            "clients": [*(clients(64, 60, 1.0) for _ in range(3)), clients(64, 30, 0.0)],
             "calls": calls(10_000),
             "unread": unread(12_000),
             "fuzz_stdio": fuzz_stdio(5_000, 1),

@@ -25,7 +25,7 @@ REQUESTS = 64  # of one client, under way at once
 _LISTENING = 16  # requests that stay open until their clients go, of all clients
 _ALWAYS = {"initialize", "ping", "server/discover"}
 _LISTEN = "subscriptions/listen"
-_THREADS = 32  # at once: what they do takes milliseconds
+_THREADS = 8  # at once: what they do takes milliseconds
 DEADLINE = 60.0  # seconds of a tool that runs in a thread; building the index takes 3, waiting for another process up to 30
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from functools import cache
 from threading import Lock
@@ -31,6 +32,8 @@ def index(say: Callable[[str], None] = note) -> Index:
     with _building:
         if not _indexes:
             _indexes.append(open_index(skill_root(), say=say))
+            gc.collect()
+            gc.freeze()  # what lives as long as this process is not looked at again: that took a tenth of a second each time
         return _indexes[0]
 
 
