@@ -1,10 +1,9 @@
-"""The search index and the table of errors of one process, opened with the first question."""
+"""The search index of one process, opened with the first question."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.corpus.index import Index
-    from cudagraph_skill.diagnosis.entries import Table
 
 _building = Lock()  # the first calls may come together: one of them builds, the others wait
 _indexes: list[Index] = []  # one, when the first question has come
@@ -35,16 +33,3 @@ def index(say: Callable[[str], None] = note) -> Index:
             gc.collect()
             gc.freeze()  # what lives as long as this process is not looked at again: that took a tenth of a second each time
         return _indexes[0]
-
-
-def table() -> Table:
-    """Return the table of errors and causes."""
-    with _building:
-        return _compiled()
-
-
-@cache
-def _compiled() -> Table:
-    from cudagraph_skill.diagnosis.entries import open_table
-
-    return open_table(skill_root())
