@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -287,6 +288,20 @@ def test_odd_messages_break_nothing_and_read_and_run_nothing() -> None:
 def test_servers_that_start_together_build_one_index() -> None:
     done = serving.cold(8, 1)
     assert (done["answered"], done["built"], done["kept"].count("index")) == (8, 1, 1)
+
+
+def test_the_evidence_is_of_large_numbers_and_has_no_fault() -> None:
+    kept = json.loads(serving.EVIDENCE.read_text(encoding="utf-8"))
+    odd = [kept["fuzz_stdio"], kept["fuzz_http"]]
+    assert sum(part["requests"] for part in odd) >= 10_000
+    assert all({name: part[name] for name in NOTHING} == NOTHING for part in odd)
+    assert [(part["clients"], part["wrong"], part["tracebacks"]) for part in kept["clients"]] == [(64, 0, 0)] * 4
+    memory = kept["calls"]["memory"]
+    assert (kept["calls"]["calls"], max(memory[1:]) - memory[1] < 15 << 20) == (10_000, True)
+    assert kept["unread"]["answers"] == 12_000
+    assert kept["unread"]["waiting"] - kept["unread"]["before"] < 30 << 20
+    assert [part["built"] for part in kept["cold"]] == [1, 1]
+    assert {part["how"]: part["left"] for part in kept["deaths"]} == dict.fromkeys(("run", "server", "input", "client"), 0)
 
 
 # Code of the user -----------------------------------------------------------------------------------------------------
