@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
+import os
+import signal
 import sys
 import threading
 import warnings
@@ -19,8 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
-import uvicorn
-from cudagraph_skill_server import app
+from cudagraph_skill_server import app, http_server
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotation
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts.base import Prompt, UserMessage
@@ -408,18 +408,17 @@ def main() -> None:
     server = app.build()
     if sys.argv[1:] == ["fixture"]:
         offer(server)
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="warning"))
 
-        def wait() -> None:
-            with suppress(OSError, ValueError):
-                sys.stdin.read()
-            running.should_exit = True
+    def wait() -> None:
+        with suppress(OSError, ValueError):
+            sys.stdin.read()
+        os.kill(os.getpid(), signal.SIGTERM)
 
+    where = http_server.address("0")
+    with http_server.bound(where) as listening:
         threading.Thread(target=wait, daemon=True).start()
-        print(f"http://127.0.0.1:{door.getsockname()[1]}/mcp", flush=True)
-        running.run([door])
+        print(where._replace(port=listening.getsockname()[1]).url, flush=True)
+        http_server.serve(server, listening, token="", names=())
 
 
 if __name__ == "__main__":
