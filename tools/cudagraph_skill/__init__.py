@@ -1,3 +1,3 @@
 """CUDA Graphs for PyTorch: search, checks and scaffolds behind the `skill` command."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
