@@ -207,7 +207,7 @@ def test_what_the_server_lacks_is_named_with_the_command_that_brings_it(
     _, checks = _doctor("--python", python, capsys=capsys)
     assert checks["server"]["state"] == "none"  # who only searches and checks needs no server
     assert "lacks mcp>=2.3,<3" in checks["server"]["said"]
-    assert "[mcp]'`" in checks["server"]["said"]
+    assert "pip install 'mcp>=2.3,<3'`" in checks["server"]["said"]
 
 
 def test_the_skill_of_procps_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -394,20 +394,20 @@ def test_what_the_server_needs_is_what_the_project_declares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("installed", "pip", "command"),
+    ("prefix", "pip", "command"),
     [
-        (True, True, "-m pip install 'cudagraph-skill[mcp]'"),
-        (True, False, f"uv pip install --python {sys.executable} 'cudagraph-skill[mcp]'"),
-        (False, True, f"-m pip install '{ROOT}[mcp]'"),
+        ("/env", True, f"{sys.executable} -m pip install 'mcp>=2.3,<3'"),
+        ("/env", False, f"uv pip install --python {sys.executable} 'mcp>=2.3,<3'"),
+        ("/home/u/pipx/venvs/cudagraph-skill", True, "pipx inject cudagraph-skill 'mcp>=2.3,<3'"),
     ],
 )
-def test_what_is_lacking_is_named_as_an_extra_of_what_is_here(
-    installed: bool, pip: bool, command: str, monkeypatch: pytest.MonkeyPatch
+def test_what_is_lacking_is_named_for_the_installer_that_is_here(
+    prefix: str, pip: bool, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "_is_installed", lambda: installed)
+    monkeypatch.setattr(sys, "prefix", prefix)
     monkeypatch.setattr(extras, "find_spec", lambda _: pip or None)
     monkeypatch.setattr("shutil.which", lambda _: None if pip else "/usr/bin/uv")
-    assert extras.installing("mcp", ["mcp>=2.3,<3"]).endswith(command)
+    assert extras.installing(["mcp>=2.3,<3"]) == command
 
 
 # Any JSON in any style ------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         from cudagraph_skill.setup import extras
 
         lacking = f"a script for {args.shell} is made with shtab, which {sys.executable} does not have (one for fish is not)"
-        raise SkillError(f"{lacking}: run `{extras.installing('completion', ['shtab>=1.7,<2'])}`", 3) from None
+        raise SkillError(f"{lacking}: run `{extras.installing(['shtab>=1.7,<2'])}`", 3) from None
     print(shtab.complete(top, args.shell))
     return 0
 

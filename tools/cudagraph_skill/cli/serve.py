@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         from cudagraph_skill.setup.serving import missing as packages
 
         missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
-        raise SkillError(f"{missing}: run `{extras.installing('mcp', packages())}`", 3) from None
+        raise SkillError(f"{missing}: run `{extras.installing(packages())}`", 3) from None
     settings = serving.Settings(
         python=args.python or "",
         allowed=args.allow or (),

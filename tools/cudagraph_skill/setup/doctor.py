@@ -106,7 +106,7 @@ def _packages() -> Check:
     if not lacks:
         return Check("server", "ok", f"{sys.executable} has what `skill serve` needs")
     said = f"{sys.executable} lacks {', '.join(lacks)}, which `skill serve` needs (`search` and `check` do not)"
-    return Check("server", "none", f"{said}: `{extras.installing('mcp', lacks)}`")
+    return Check("server", "none", f"{said}: `{extras.installing(lacks)}`")
 
 
 def _index() -> Check:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.paths import skill_root
 from cudagraph_skill.text import operand, quoted
 
 if TYPE_CHECKING:
@@ -18,22 +16,11 @@ if TYPE_CHECKING:
 PROJECT = "cudagraph-skill"
 
 
-def installing(extra: str, requirements: Sequence[str]) -> str:
-    """Return the command: of the installed package, of the clone, or the requirements where there is neither."""
+def installing(requirements: Sequence[str]) -> str:
+    """Return the command, which names the requirements: the package itself may come from a clone, a wheel or an index."""
+    words = " ".join(map(quoted, requirements))
     if "pipx" in Path(sys.prefix).parts:
-        return f"pipx inject {PROJECT} {' '.join(map(quoted, requirements))}"
+        return f"pipx inject {PROJECT} {words}"
     python = operand(sys.executable)
     has_uv = find_spec("pip") is None and shutil.which("uv")  # which makes environments without pip
-    pip = f"uv pip install --python {python}" if has_uv else f"{python} -m pip install"
-    if _is_installed():
-        return f"{pip} {quoted(f'{PROJECT}[{extra}]')}"
-    if (skill_root() / "pyproject.toml").is_file():
-        return f"{pip} {quoted(f'{skill_root()}[{extra}]')}"
-    return f"{pip} {' '.join(map(quoted, requirements))}"
-
-
-def _is_installed() -> bool:
-    try:
-        return bool(version(PROJECT))
-    except PackageNotFoundError:
-        return False
+    return f"uv pip install --python {python} {words}" if has_uv else f"{python} -m pip install {words}"

@@ -36,7 +36,7 @@ def command(allow: Sequence[str] = (), python: str = "") -> list[str]:
     """
     if lacks := missing():
         raise SkillError(
-            f"the server needs packages that {sys.executable} does not have: `{extras.installing('mcp', lacks)}`, "
+            f"the server needs packages that {sys.executable} does not have: `{extras.installing(lacks)}`, "
             "or copy the skill's files, `--as skill`",
             3,
         )
