@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import sys
 from dataclasses import replace
@@ -356,6 +357,16 @@ def test_two_copies_share_nothing_and_start_alike(tmp_path: Path) -> None:
     assert one.call.__globals__["net"] is not other.call.__globals__["net"]
     assert torch.equal(one.call.__globals__["net"].weight, other.call.__globals__["net"].weight)
     assert torch.equal(first, other.call.__globals__["net"](x))
+
+
+def test_a_module_that_a_library_wrote_to_a_temporary_file_stays(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "torch.nn.written"  # as PyTorch Geometric does it: the compiler imports it by this name once more
+    spec = importlib.util.spec_from_file_location(name, written(net.parent / "temporary" / "torch.nn.written_1.py", "X = 1\n"))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    load.Source(asked(net, "Net", shapes=["4x3"])).fresh()
+    assert importlib.import_module(name) is module
 
 
 ONCE = "import os\nimport torch\n\nif os.environ.get('GPU_TEST_ONCE'):\n    raise RuntimeError('only once')\nos.environ['GPU_TEST_ONCE'] = '1'\nTOTAL = torch.zeros(1)\n\n\ndef step():\n    return TOTAL.add_(1)\n"

@@ -161,6 +161,21 @@ def test_a_change_between_the_elements_that_are_sampled_shows_in_the_sums(dtype:
     assert far(one, other) > tensors.tolerance(tensors.to_host(one))
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_an_infinity_or_a_nan_between_the_samples_shows_in_the_sums(value: float) -> None:
+    one, other = torch.zeros(LARGE), torch.zeros(LARGE)
+    other[3] = value
+    assert far(one, other) == far(other, one) == math.inf
+    one[3] = value
+    assert far(one, other) == 0.0
+
+
+def test_numbers_whose_difference_single_precision_does_not_hold_are_compared() -> None:
+    large = torch.full((4,), 3e38)
+    assert far(large, -large) == pytest.approx(2.0)
+    assert far(large, large * 0.5) == pytest.approx(0.5)
+
+
 def test_elements_that_swap_signs_between_the_samples_show_in_the_sum_of_absolutes() -> None:
     one, other = torch.zeros(LARGE), torch.zeros(LARGE)
     other[1], other[3] = 1.0, -1.0

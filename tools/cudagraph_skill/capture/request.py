@@ -31,7 +31,7 @@ class Way(NamedTuple):
     `task` is `import` (no more than that), `compare` (with eager calls), `compile` (its kernels, so that later processes find
     them), or `time`. `compiles` is whether torch.compile has a part in it, `draws` whether a call may draw random numbers.
     `turns` is a file by whose lock each process is timed while all others wait. `modules` are the paths of those that get
-    graphs; none: the outermost.
+    graphs; none: the outermost. `threads` are those of the CPU that a comparison may use beside others, 0 for all.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Way(NamedTuple):
     turns: str
     draws: bool = True
     modules: tuple[str, ...] = ()
+    threads: int = 0
 
 
 class Request(NamedTuple):

@@ -31,7 +31,7 @@ _KINDS = ("equal", "rounding", "unknown", "wrong")  # each further from eager th
 _CAPTURED = ("safe", "capture_error", "silent_wrong")
 _ONCE = 0.01  # calls of a module more or less
 _ROUNDS, _CONTENDS = 3, 1.3  # times as slow as the fastest right way, up to which one is timed again
-_NO_NEW_ROUND = 150.0  # seconds
+_NO_NEW_ROUND = 170.0  # seconds; all is done after 180
 _BESIDE, _CORES = 6, 2  # processes beside each other, at the most; CPU cores for each
 _KERNELS = (COMPILE, REDUCE_OVERHEAD)  # the ways that compile different ones: a manual capture has those of COMPILE
 _LONG = 20.0  # seconds of the check of a program, from which on each way is timed once
@@ -124,9 +124,10 @@ def tuned(request: Request, guests: Guests, listener: Listener) -> Tuning | None
             return Tuning(checked)
         took = time.monotonic() - start
         found = _alike(against_eager(trials.compared({trial.name: trial for trial in _wanted(checked)}, _draws(checked))))
-        names, notes = list(found), []
+        names, notes, began = list(found), [], time.monotonic()
         for number in range(_ROUNDS):
-            why = _no_round(number, time.monotonic() - start, took if request.program else 0.0)
+            before, began = began, time.monotonic()
+            why = _no_round(number, 2 * began - before - start, took if request.program else 0.0)
             if why:
                 notes.append(f"{number} of {_ROUNDS} rounds {'were' if number > 1 else 'was'} made: {why}")
                 break
@@ -145,11 +146,11 @@ def _draws(checked: CaptureResult) -> bool:
     return not any(step.name == "random" and step.outcome == "skipped" for step in checked.steps)
 
 
-def _no_round(number: int, passed: float, took: float) -> str:
-    """Return why round `number` is not made when seconds have `passed`, of which the check of a program `took` some, or ""."""
+def _no_round(number: int, after: float, took: float) -> str:
+    """Return why round `number` is not made, or "": so many seconds have passed `after` it; a program's check `took` some."""
     if number and took > _LONG:
         return f"the check of the program took {took:.0f} s, and each timing starts it anew"
-    return "more would take longer than three minutes" if number and passed > _NO_NEW_ROUND else ""
+    return "more would take longer than three minutes" if number and after > _NO_NEW_ROUND else ""
 
 
 def _contends(found: dict[str, Trial], name: str) -> bool:
@@ -283,7 +284,8 @@ class _Trials:
             return _Answer({}, f"not begun: {_LAST[task]:.0f} s had passed")
         way, guests = WAYS[trial.name], self._idle.get()
         self.processes += 1
-        wanted = requests.Way(way.guest, task, way.is_compiled, self._turns, draws, tuple(trial.modules))
+        threads = len(os.sched_getaffinity(0)) // self._beside if self._beside > 1 else 0
+        wanted = requests.Way(way.guest, task, way.is_compiled, self._turns, draws, tuple(trial.modules), threads)
         request = self._request._replace(way=wanted)
         try:
             ended = session.answered(request, guests, self._quiet)

@@ -86,12 +86,27 @@ def compare(
     eager: list[Call], graph: list[Call], limit: Callable[[int, str, HostCopy], float], by: Distance = tensors.difference
 ) -> Wrong | None:
     """Return where replays differ from eager by more than `limit(number of the call, path, eager's value)`; None if nowhere."""
+    return beyond(eager, distances(eager, graph, by), limit)
+
+
+def distances(eager: list[Call], graph: list[Call], by: Distance) -> list[dict[str, float]]:
+    """Return how far each value of each replay is from eager's; values that Python dropped show in the result, if they matter."""
+    return [
+        {
+            path: far
+            for path, far in tensors.differences(a.left(), b.left(), by=by).items()
+            if path in b.left() or path.startswith(COMPARED)
+        }
+        for a, b in zip(eager, graph, strict=False)
+    ]
+
+
+def beyond(eager: list[Call], apart: list[dict[str, float]], limit: Callable[[int, str, HostCopy], float]) -> Wrong | None:
+    """Return where the `distances` of replays are more than `limit(number of the call, path, eager's value)`; None if nowhere."""
     calls, worst, where, at_worst = [], 0.0, "", 0.0
-    for number, (a, b) in enumerate(zip(eager, graph, strict=False)):
-        left, replayed = a.left(), b.left()
-        for path, far in tensors.differences(left, replayed, by=by).items():
-            if path not in replayed and not path.startswith(COMPARED):
-                continue  # Python dropped it: what matters of that shows in the result
+    for number, (call, distant) in enumerate(zip(eager, apart, strict=False)):
+        left = call.left()
+        for path, far in distant.items():
             allowed = limit(number, path, left[path])
             if far > allowed:
                 calls.append(number)

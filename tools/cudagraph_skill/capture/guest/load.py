@@ -197,9 +197,14 @@ def _run_file(path: str, name: str) -> types.ModuleType:
 def _forget_project() -> None:
     """Drop the modules of the user's project, so that they are imported again and share nothing with the first copy."""
     for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None) or ""
-        if name != "__main__" and path and stack.rank(path) == 2 and not name.startswith("cudagraph_skill"):
+        if name != "__main__" and not name.startswith("cudagraph_skill") and _is_of_project(name, module):
             del sys.modules[name]
+
+
+def _is_of_project(name: str, module: types.ModuleType) -> bool:
+    """Return whether the user wrote a module; a library may have written it to a temporary folder, and still refer to it."""
+    package = sys.modules.get(name.partition(".")[0], module)
+    return all(stack.rank(getattr(each, "__file__", None) or "") == 2 for each in (module, package))
 
 
 # The subject ----------------------------------------------------------------------------------------------------------

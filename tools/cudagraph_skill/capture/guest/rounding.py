@@ -146,14 +146,15 @@ def judged(source: Source, observations: Observations, report: Any, leeway: Leew
     """
     wrong = observations.wrong
     own = Rounding(wrong) if wrong is not None and not math.isinf(wrong.worst) else None
-    doubtful = own is not None and _beyond(observations, _units, leeway=leeway) is not None
+    apart = comparison.distances(observations.after, observations.captured.calls, leeway.by)
+    doubtful = own is not None and _beyond(observations, apart, _units, leeway=leeway) is not None
     if not report.any("whether a difference is more than a few units in the last place", doubtful):
         return own
     report.progress("measuring how far eager itself moves by rounding")
     start = time.monotonic()
     moves = _moves(source, observations, report, leeway)
-    allowed = _beyond(observations, tensors.tolerance, leeway=leeway) is None
-    small = allowed if moves is None else _beyond(observations, _units, moves, leeway) is None
+    allowed = _beyond(observations, apart, tensors.tolerance, leeway=leeway) is None
+    small = allowed if moves is None else _beyond(observations, apart, _units, moves, leeway) is None
     asks = doubtful and (small or allowed)
     asked = _asked(source, observations) if report.any("whether a difference may be rounding", asks) else ([], None)
     if own is None or not doubtful:
@@ -202,9 +203,13 @@ def _units(value: HostCopy) -> float:
 
 
 def _beyond(
-    observations: Observations, least: Callable[[HostCopy], float], moves: Moves = _STILL, leeway: Leeway = REPLAYS
+    observations: Observations,
+    apart: list[dict[str, float]],
+    least: Callable[[HostCopy], float],
+    moves: Moves = _STILL,
+    leeway: Leeway = REPLAYS,
 ) -> Wrong | None:
-    """Return where replays are further from eager than `least`, eager's own spread and what its moves allow."""
+    """Return where replays that are so far `apart` from eager are further than `least`, eager's own spread and its moves allow."""
     later, spread = observations.warm_ups, comparison.own_spread(observations.spreads)
 
     def limit(number: int, path: str, value: HostCopy) -> float:
@@ -212,7 +217,7 @@ def _beyond(
         by_dtype = min(_ALLOWED_BY_DTYPE * moved, tensors.tolerance(value))
         return max(least(value), leeway.least, spread(number, path, value), leeway.times * moved, by_dtype)
 
-    return comparison.compare(observations.after, observations.captured.calls, limit, leeway.by)
+    return comparison.beyond(observations.after, apart, limit)
 
 
 def _asked(source: Source, observations: Observations) -> tuple[list[Failure], float | None]:

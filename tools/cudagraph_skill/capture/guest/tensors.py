@@ -12,7 +12,7 @@ import torch
 from cudagraph_skill.capture.guest import streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     Distance = Callable[["HostCopy", "HostCopy"], float]
 
@@ -21,20 +21,21 @@ _FLOOR = 1e-4  # below this a value counts as zero when a difference is related 
 # How far a replay may be from eager where eager itself repeats to the bit, relative to the root mean square. Replays run the same
 # kernels; what differs at all is a library that picks another algorithm on another stream.
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 4e-3, torch.float16: 1e-3}
+_SINGLE = {torch.float32, torch.bfloat16, torch.float16}  # subtracted in single precision
 
 OUT_OF_MEMORY = torch.cuda.OutOfMemoryError  # its name in every torch; torch.OutOfMemoryError from 2.5 on
 
 
 class HostCopy(NamedTuple):
-    """The copy of one tensor or number: `data` on the CPU, as double or integers.
+    """The copy of one tensor or number: `data` on the CPU, real numbers with arithmetic or integers.
 
-    The last `sums` entries of the data are not elements, but sums over a tensor of which `data` is a sample.
+    Where `data` is a sample of a large tensor, `sums` are that of all elements and that of their sizes.
     """
 
     data: torch.Tensor
     shape: tuple[int, ...]
     dtype: torch.dtype
-    sums: int = 0
+    sums: tuple[float, ...] = ()
 
 
 def leaves(value: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -156,12 +157,12 @@ def to_host(tensor: torch.Tensor) -> HostCopy:
         plain = dense(tensor)
         shape = tuple((plain if tensor.is_nested else tensor).shape)
         if plain.numel() <= _MAX_ELEMENTS:
-            return HostCopy(_exact(plain.cpu().clone()), shape, tensor.dtype)
+            return HostCopy(_real(plain.cpu() if plain.is_cuda else plain.clone()), shape, tensor.dtype)
         flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
         ends = torch.stack(_sums(flat))
         if flat.dtype.is_floating_point:
             ends /= math.sqrt(flat.numel())  # as far apart as the elements are, where these differ by rounding
-        return HostCopy(torch.cat([_exact(sample(flat, _MAX_ELEMENTS).cpu()), ends.cpu()]), shape, tensor.dtype, sums=len(ends))
+        return HostCopy(_real(sample(flat, _MAX_ELEMENTS).cpu()), shape, tensor.dtype, tuple(ends.tolist()))
 
 
 def _sums(flat: torch.Tensor) -> list[torch.Tensor]:
@@ -191,50 +192,58 @@ def sample(flat: torch.Tensor, most: int) -> torch.Tensor:
     return flat[:: max(1, -(-flat.numel() // most))].clone()
 
 
-def _exact(data: torch.Tensor) -> torch.Tensor:
+def _real(data: torch.Tensor) -> torch.Tensor:
     if data.is_complex():
         data = torch.view_as_real(data)
-    if data.dtype.is_floating_point:
-        return data.double()  # float8 too, which has no arithmetic
-    return data
+    return data.float() if data.dtype.is_floating_point and data.element_size() == 1 else data  # float8 has no arithmetic
 
 
 def difference(first: HostCopy, second: HostCopy) -> float:
     """Return the largest difference relative to the root mean square of `first`; infinite if the shapes differ."""
-    return _distance(first, second, lambda off, sums, _: torch.cat([off, sums]).abs().max())
+    return _distance(first, second, lambda off, sums, _: max(float(off.abs().max()), *map(abs, sums), 0.0))
 
 
 def mean_difference(first: HostCopy, second: HostCopy) -> float:
     """Return the root mean square of the differences, as `difference` does the largest; sums count by their share of the sizes."""
-    return _distance(first, second, lambda off, sums, a: max(_rms(off), _rms(a) * _share(sums, first)))
+    return _distance(first, second, lambda off, sums, size: max(_rms(off), size * _share(sums, first)))
 
 
-def _share(sums: torch.Tensor, copy: HostCopy) -> torch.Tensor:
+def _share(sums: Sequence[float], copy: HostCopy) -> float:
     """Return how far the sums of elements and of sizes are apart, relative to the sum of the sizes."""
-    return sums.abs().max() / copy.data[-1].clamp(min=_FLOOR) if copy.sums else sums.new_zeros(())
+    return max(map(abs, sums)) / max(copy.sums[-1], _FLOOR) if copy.sums else 0.0
 
 
-def _rms(values: torch.Tensor) -> torch.Tensor:
-    return values.square().mean().sqrt()
+def _rms(values: torch.Tensor) -> float:
+    exact = values.double()
+    return math.sqrt(float(torch.dot(exact, exact)) / len(exact))
 
 
-def _distance(first: HostCopy, second: HostCopy, norm: Callable[..., torch.Tensor]) -> float:
-    """Return a norm of the differences, given those of elements and of sums and the elements, relative to the elements' mean."""
-    if first.shape != second.shape:
-        return float("inf")
+def _distance(first: HostCopy, second: HostCopy, norm: Callable[[torch.Tensor, Sequence[float], float], float]) -> float:
+    """Return a norm of the differences, given those of elements and of sums and the elements' root mean square, relative to it."""
     a, b = first.data, second.data
-    if a.shape != b.shape:
-        return float("inf")
-    if torch.equal(a, b) or a.numel() == 0:
+    if first.shape != second.shape or a.shape != b.shape:
+        return math.inf
+    if a.numel() == 0 or (a.dtype == b.dtype and first.sums == second.sums and torch.equal(a, b)):
         return 0.0
     if not a.dtype.is_floating_point and not b.dtype.is_floating_point:
         return float((a != b).double().mean()) + 0.01
-    a, b = a.double(), b.double()
-    if any(not torch.equal(special(a), special(b)) for special in (torch.isnan, torch.isposinf, torch.isneginf)):
-        return float("inf")
-    a, b = a.nan_to_num(0.0, 0.0, 0.0).reshape(-1), b.nan_to_num(0.0, 0.0, 0.0).reshape(-1)
-    count, off = len(a) - first.sums, a - b
-    return float(norm(off[:count], off[count:], a[:count]) / (_FLOOR + _rms(a[:count])))
+    wide = torch.float32 if {a.dtype, b.dtype} <= _SINGLE else torch.float64
+    a, b = a.to(wide).reshape(-1), b.to(wide).reshape(-1)
+    off, sums = a - b, [one - other for one, other in zip(first.sums, second.sums, strict=True)]
+    if not math.isfinite(float(off.sum()) + sum(sums)):  # a NaN or an infinity, or larger than single precision has
+        a, b = a.double(), b.double()
+        unequal = any(not torch.equal(special(a), special(b)) for special in (torch.isnan, torch.isposinf, torch.isneginf))
+        if unequal or list(map(_special, first.sums)) != list(map(_special, second.sums)):
+            return math.inf
+        a, b = a.nan_to_num(0.0, 0.0, 0.0), b.nan_to_num(0.0, 0.0, 0.0)
+        off, sums = a - b, [each for each in sums if math.isfinite(each)]
+    size = _rms(a)
+    return norm(off, sums, size) / (_FLOOR + size)
+
+
+def _special(number: float) -> float | None:
+    """Return an infinity as it is, None for a NaN, 0 for others."""
+    return None if math.isnan(number) else number if math.isinf(number) else 0.0
 
 
 def tolerance(copy: HostCopy) -> float:

@@ -190,6 +190,8 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
     """Compare calls in this way with those of two copies that make them without a graph."""
     report.progress(f"comparing with eager: {wanted['name']}")
     start = time.monotonic()
+    if wanted["threads"]:
+        torch.set_num_threads(wanted["threads"])
     first, second = checks.pair(source)
     if first.modes is not None and wanted["name"].startswith("manual"):
         if _needs_gradients(first):
