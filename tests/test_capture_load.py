@@ -396,6 +396,20 @@ def test_where_a_second_copy_can_be_built_there_are_two(net: Path) -> None:
     assert torch.equal(one.layer.weight, other.layer.weight)
 
 
+def test_a_copy_that_is_used_again_for_a_while_is_restored_and_then_built_anew(net: Path) -> None:
+    source = load.Source(asked(net, "Net", shapes=["4x3"]))
+    first = source.fresh()
+    layer: Any = first.call
+    before = layer.layer.weight.detach().clone()
+    with source.reusing(first):
+        with torch.no_grad():
+            layer.layer.weight.add_(1)
+        assert source.fresh() is first
+        assert torch.equal(layer.layer.weight, before)
+    assert source.builds_anew
+    assert source.fresh() is not first
+
+
 def test_what_the_inputs_keep_is_put_back_but_is_no_state_of_the_callable(tmp_path: Path) -> None:
     source = "import torch\n\nkept = []\n\ndef batch():\n    kept.append(torch.ones(2))\n    return kept[-1]\n\ndef step(x):\n    return x\n"
     path = written(tmp_path / "train.py", source)

@@ -188,26 +188,30 @@ def test_reports_of_another_form_are_not_read(found: Any, task: str, read: bool)
 class Guest:
     """Answers as a guest would, for `trials.session`; of ways that run beside others it may say otherwise."""
 
-    def __init__(self, answers: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
-        self.answers = answers
+    def __init__(self, answers: dict[tuple[str, str], list[dict[str, Any]]], late: str = "") -> None:
+        self.answers, self.late = answers, late
         self.asked: list[tuple[str, str]] = []
+        self.deadlines: dict[tuple[str, str], float] = {}
 
     def answered(self, request: Request, *_: Any) -> Ended:
         """Return the next answer for the way and the task of a request, the last one again."""
         assert request.way is not None
         key = (request.way.name, request.way.task)
         self.asked.append(key)
+        self.deadlines[key] = request.deadline
+        if request.way.name == self.late:
+            return Ended(None, [], {"how": "deadline", "detail": f"{request.deadline:g} s"}, "")
         given = self.answers.get(key, [{"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}])
         return Ended({"verdict": "safe", "way": given.pop(0) if len(given) > 1 else given[0]}, [], {"how": "done"}, "")
 
 
-def compared(guest: Guest, monkeypatch: pytest.MonkeyPatch, draws: bool) -> dict[str, Trial]:
-    """Return what comparing all ways but eager calls finds, three beside each other."""
+def compared(guest: Guest, monkeypatch: pytest.MonkeyPatch, draws: bool, passed: float = 0.0) -> dict[str, Trial]:
+    """Return what comparing all ways but eager calls finds, three beside each other, when seconds have passed."""
     monkeypatch.setattr(session, "answered", guest.answered)
     monkeypatch.setattr(trials, "_beside", lambda _: 3)
     with session.Guests() as guests:
         request = Request("train.py:step", sys.executable, ".", measure="ways")
-        with trials._Trials(request, guests, session.Listener(lambda _: None), time.monotonic()) as made:
+        with trials._Trials(request, guests, session.Listener(lambda _: None), time.monotonic() - passed) as made:
             return made.compared({name: Trial(name) for name in ways.WAYS}, draws)
 
 
@@ -241,6 +245,22 @@ def test_a_way_that_lacks_memory_alone_too_says_so(monkeypatch: pytest.MonkeyPat
     lacks = {"error": "the GPU has too little memory for this way", "lacks_memory": True, "path": "", "line": 0}
     found = compared(Guest({("manual", "compare"): [lacks]}), monkeypatch, draws=False)
     assert found[ways.MANUAL].why == "the GPU has too little memory for this way"
+
+
+def test_a_way_that_had_no_more_time_is_not_waited_for_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = Guest({}, late="reduce-overhead")
+    found = compared(guest, monkeypatch, draws=False)
+    assert guest.asked.count(("reduce-overhead", "compare")) == 1
+    assert "had not come back" in found[ways.REDUCE_OVERHEAD].why
+    assert "`--deadline`" in found[ways.REDUCE_OVERHEAD].why
+    assert found[ways.MANUAL].agreement == EQUAL
+
+
+@pytest.mark.parametrize(("passed", "most"), [(0.0, 120.0), (70.0, 80.0), (200.0, 1.0)])
+def test_comparisons_leave_time_for_a_round_of_timings(passed: float, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = Guest({})
+    compared(guest, monkeypatch, draws=False, passed=passed)
+    assert guest.deadlines["manual", "compare"] == pytest.approx(most, abs=5.0)
 
 
 def test_the_guest_gets_the_way_and_what_to_import_first() -> None:

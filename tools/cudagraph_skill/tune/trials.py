@@ -35,6 +35,7 @@ _NO_NEW_ROUND = 170.0  # seconds; all is done after 180
 _BESIDE, _CORES = 6, 2  # processes beside each other, at the most; CPU cores for each
 _KERNELS = (COMPILE, REDUCE_OVERHEAD)  # the ways that compile different ones: a manual capture has those of COMPILE
 _LONG = 20.0  # seconds of the check of a program, from which on each way is timed once
+_COMPARED = 1.25  # times the deadline of one process: when all comparisons end, those of a program apart
 _LAST = {"import": 400.0, "compare": 400.0, "compile": 400.0, "time": 600.0}  # seconds after which no such task starts
 
 
@@ -213,15 +214,16 @@ def _alike(found: dict[str, Trial]) -> dict[str, Trial]:
 
 
 class _Answer(NamedTuple):
-    """What the guest found, or `why` it reports nothing."""
+    """What the guest found, or `why` it reports nothing; `is_late` if it had no more time."""
 
     found: dict[str, Any]
     why: str = ""
+    is_late: bool = False
 
     @property
     def is_final(self) -> bool:
-        """Return whether it would be the same if nothing had run beside it."""
-        return not self.why and not self.found.get("lacks_memory")
+        """Return whether it would be the same if nothing had run beside it, or is not worth waiting for once more."""
+        return self.is_late or (not self.why and not self.found.get("lacks_memory"))
 
 
 class _Trials:
@@ -286,14 +288,23 @@ class _Trials:
         self.processes += 1
         threads = len(os.sched_getaffinity(0)) // self._beside if self._beside > 1 else 0
         wanted = requests.Way(way.guest, task, way.is_compiled, self._turns, draws, tuple(trial.modules), threads)
-        request = self._request._replace(way=wanted)
+        request = self._request._replace(way=wanted, deadline=self._deadline(task))
         try:
             ended = session.answered(request, guests, self._quiet)
         finally:
             self._idle.put(guests)
         self.cancelled = self.cancelled or ended.ended.get("how") == "cancelled"
         found: Any = (ended.result or {}).get("way")
-        return _Answer(found) if is_found(found, task) else _Answer({}, session.joined(request, ended).said)
+        if is_found(found, task):
+            return _Answer(found)
+        return _Answer({}, session.joined(request, ended).said, ended.ended.get("how") == "deadline")
+
+    def _deadline(self, task: str) -> float:
+        """Return how many seconds a process has: comparisons of a callable leave time for a round of timings."""
+        whole = self._request.deadline
+        if self._request.program or task == "time":
+            return whole
+        return min(whole, max(1.0, _COMPARED * whole - (time.monotonic() - self._start)))
 
 
 def _beside(request: Request) -> int:

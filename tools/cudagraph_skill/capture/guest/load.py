@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import inspect
@@ -17,7 +18,7 @@ from cudagraph_skill.capture.guest import compiled, executed, stack, state, tens
 
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cudagraph_skill.capture.guest.modes import Modes
 
@@ -123,6 +124,18 @@ class Source:
         self.builds_anew, self.why_reused, self._single = False, why, subject
         free = torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else 0
         self._snapshot = state.Snapshot(subject.reach, free // 4)
+
+    @contextlib.contextmanager
+    def reusing(self, subject: Subject) -> Iterator[None]:
+        """Give this subject, restored each time, meanwhile: what is compiled for it is not compiled once more."""
+        if not self.builds_anew:
+            yield
+            return
+        self.reuse(subject, "")
+        try:
+            yield
+        finally:
+            self.builds_anew, self._single, self._snapshot = True, None, None
 
     def _restored(self) -> Subject:
         if self._snapshot is not None:

@@ -199,8 +199,9 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
         first = second = source.fresh()
     warm_ups = checks.warm_ups_of(first)
     over_compile = wanted["compiles"] and wanted["name"] != "compile"
+    once = source.reusing(first) if over_compile else contextlib.nullcontext()
     try:
-        with _in_way(wanted, "compile" if over_compile else "eager", first, second):  # the same kernels without a graph
+        with once, _in_way(wanted, "compile" if over_compile else "eager", first, second):  # the same kernels without a graph
             eager = checks.eager_calls(source, first, second, warm_ups, report)
     except checks.EagerError as error:
         if over_compile or isinstance(error.error, tensors.OUT_OF_MEMORY):
