@@ -7,8 +7,8 @@
 
 The workloads are those of decisions.py. Processes that have nothing of our tools time each way of it: eager calls,
 torch.compile, reduce-overhead, replays of a capture, and of one over the compiled function; they set up beside each other, and
-are timed one after the other. The choice is right if they find no right way that is more than 5 % faster; the code that it
-wrote goes through `skill check --run` meanwhile.
+are timed one after the other. The choice is right if they find no way that is more than 5 % faster, but for one whose results
+the tool found to be wrong; the code that it wrote goes through `skill check --run` meanwhile.
 """
 
 from __future__ import annotations
@@ -180,10 +180,10 @@ def chosen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def faster(row: dict[str, Any]) -> str:
-    """Return the right way that the plain process found to be more than 5 % faster than the chosen one; "" if there is none."""
+    """Return the way that a plain process found more than 5 % faster than the chosen one, and is not wrong; "" if none."""
     taken = row["plain"].get(row["tuning"]["way"], {}).get("median") or chosen(row)["median"]
-    right = [way["name"] for way in row["tuning"]["ways"] if way["name"] == "eager" or _is_right(way)]
-    times = {name: row["plain"][name]["median"] for name in right if row["plain"].get(name, {}).get("median")}
+    wrong = [way["name"] for way in row["tuning"]["ways"] if way["against_eager"] and not _is_right(way)]
+    times = {name: each["median"] for name, each in row["plain"].items() if name not in wrong and each.get("median")}
     best = min(times, key=lambda name: times[name])
     return best if times[best] < taken / (1 + _NEAR) else ""
 
