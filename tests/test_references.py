@@ -150,7 +150,7 @@ def test_every_python_fence_parses() -> None:
 
 
 def test_fences_say_only_what_their_runner_understands() -> None:
-    known = re.compile(r"(python( run( torch>=[\d.]+)?( gpus=\d+)?)?|bash|text|yaml|json|toml|ini|cpp|console|diff|)$")
+    known = re.compile(r"(python( run)?( torch>=[\d.]+)?( gpus=\d+)?|bash|text|yaml|json|toml|ini|cpp|console|diff|)$")
     assert [f"{fence.path}:{fence.line}: {fence.info}" for fence in fences() if not known.match(fence.info)] == []
 
 
