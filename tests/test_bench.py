@@ -496,19 +496,3 @@ def test_a_step_trains_begins_again_from_its_start_and_is_profiled_as_the_table_
     footer = profiler.key_averages().table(row_limit=1).rpartition("Self CPU time total: ")[2].split()[0]
     total = float(footer.rstrip("ums")) * {"us": 1e-6, "ms": 1e-3}[footer.lstrip("0123456789.")]
     assert measure.self_cpu(profiler) == pytest.approx(total, rel=1e-3)
-
-
-@needs_torch
-@pytest.mark.parametrize(("percent", "said"), [("0", ""), ("9", ""), ("55", "another program uses this GPU (55 % utilization")])
-def test_a_gpu_that_another_program_uses_is_seen(
-    percent: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from cudagraph_skill.bench.guest import measure
-
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert measure._utilization() == ""  # nothing that could say it
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho {percent}\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setattr(measure, "_PAUSE", 0)
-    assert measure._utilization().startswith(said)
-    assert bool(measure._utilization()) == bool(said)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cudagraph_skill.bench import record
 from cudagraph_skill.bench.record import Bench, Result, Row
 from cudagraph_skill.bench.ways import COMPILED, of_workload
+from cudagraph_skill.capture import neighbours
 from cudagraph_skill.capture import request as requests
 from cudagraph_skill.errors import SkillError
 
@@ -44,7 +45,7 @@ def measured(plan: Plan, guests: Guests, listener: Listener) -> Bench | None:
         SkillError: the machine lacks something.
     """
     start = time.monotonic()
-    rounds = _Rounds(plan, guests, listener)
+    rounds, beside = _Rounds(plan, guests, listener), neighbours.utilization()
     seen = rounds.answer("look", "", "", "looking at the GPU")
     is_there = "error" not in seen and isinstance(seen.get("machine"), dict)
     results = [rounds.of(workload) for workload in plan.workloads] if is_there else []
@@ -52,7 +53,7 @@ def measured(plan: Plan, guests: Guests, listener: Listener) -> Bench | None:
         return None
     if not is_there:
         raise SkillError(str(seen.get("error", _UNREADABLE)), 3)
-    date, took, beside = time.strftime("%Y-%m-%d"), round(time.monotonic() - start, 1), str(seen.get("beside", ""))
+    date, took, beside = time.strftime("%Y-%m-%d"), round(time.monotonic() - start, 1), beside or str(seen.get("beside", ""))
     return Bench(seen["machine"], date, plan.command, plan.rounds, took, beside, results)
 
 

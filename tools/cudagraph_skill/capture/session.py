@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudagraph_skill.capture import cost, ranks
+from cudagraph_skill.capture import cost, neighbours, ranks
 from cudagraph_skill.capture.hazard_of import hazard_of, plain
 from cudagraph_skill.capture.region_map import is_map, of_result
 from cudagraph_skill.capture.reports import is_result
@@ -123,8 +123,12 @@ def _examined(request: Request, guests: Guests, listener: Listener) -> CaptureRe
     """Return the result of one request; None after a cancel."""
     if request.launch:
         return _ranks(request, listener)
+    beside = [each for each in (neighbours.utilization(),) if each] if request.measure else []
     ended = answered(request, guests, listener)
-    return None if ended.ended.get("how") == "cancelled" else joined(request, ended, ended.output)
+    if ended.ended.get("how") == "cancelled":
+        return None
+    result = joined(request, ended, ended.output)
+    return result._replace(notes=[*beside, *result.notes])
 
 
 def answered(request: Request, guests: Guests, listener: Listener) -> Ended:

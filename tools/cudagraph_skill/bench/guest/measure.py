@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ _COMPARED = 10  # steps from one start, after which the losses of the ways are c
 _BATCHES, _SECONDS, _MOST = 15, 0.05, 200  # of the wall time; seconds and steps of a batch
 _SUBMITS = 40
 _WAIT, _WARM, _ACTIVE = 1, 2, 7  # steps of the profiler's schedule, as in the blog
-_BUSY, _LOOKS, _PAUSE = 10, 3, 0.4  # percent of utilization that is no idle GPU; looks, and seconds between them
 
 
 def prepare(request: dict[str, Any]) -> None:
@@ -39,13 +37,12 @@ def run(request: dict[str, Any], prepared: None, report: Any) -> None:  # noqa: 
     task: Callable[[dict[str, Any]], dict[str, Any]] = {"look": look, "compile": compiled, "time": timed, "profile": profiled}[
         request["task"]
     ]
-    others = _utilization() if request["task"] == "look" else ""  # before we use the GPU ourselves
     why = verdict.unusable()
     if why:
         report.result({"error": why})
         return
     try:
-        report.result({**task(request), "beside": others or " ".join(verdict.other_processes())})
+        report.result({**task(request), "beside": " ".join(verdict.other_processes())})
     except torch.cuda.OutOfMemoryError:
         report.result({"error": "the GPU has too little memory for this way"})
     except Exception as error:  # noqa: BLE001 - a release that lacks something, or a compiler: the other ways go on
@@ -63,23 +60,6 @@ def _processor() -> str:
         match = re.search(r"^model name\s*:\s*(.+)", lines.read(), re.MULTILINE)
         return match[1] if match else ""
     return ""
-
-
-def _utilization() -> str:
-    """Return a sentence if something uses the GPU that CUDA takes first; "" if not, or if there is no way to know."""
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
-    command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-i", chosen]
-    least = 100
-    for number in range(_LOOKS):
-        try:
-            said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
-            least = min(least, int(said.split()[0]))
-        except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-            return ""
-        if least < _BUSY:
-            return ""
-        time.sleep(_PAUSE if number + 1 < _LOOKS else 0)
-    return f"another program uses this GPU ({least} % utilization before the first process of ours): do not compare these times"
 
 
 # A way ----------------------------------------------------------------------------------------------------------------
