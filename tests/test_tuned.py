@@ -1,0 +1,41 @@
+"""The evidence on `skill tune` in programs and on other machines is of the programs here, and says what has not run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+
+import pytest
+import tuned
+
+NOT_RUN = set(tuned._RUNS)  # on a GPU, so far
+KEPT = json.loads(tuned.EVIDENCE.read_text(encoding="utf-8")) if tuned.EVIDENCE.exists() else {"results": []}
+
+
+def test_every_case_went_on_a_gpu_as_it_must_or_is_named_as_not_run() -> None:
+    rows = {row["name"]: row for row in KEPT["results"]}
+    assert set(rows) == set(tuned._RUNS) - NOT_RUN
+    assert [name for name, row in rows.items() if row["wrong"]] == []
+    assert not rows or KEPT["digest"] == tuned.digest(), "run `python tests/tuned.py run` again"
+
+
+@pytest.mark.parametrize("name", tuned.CASES)
+def test_the_target_of_a_program_is_there(name: str) -> None:
+    case = tuned.CASES[name]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in tuned.PROGRAMS.rglob("*.py")]
+    outer, _, inner = case.target.partition(".")
+    owners = [node for tree in trees for node in tree.body if getattr(node, "name", "") == outer]
+    assert [getattr(part, "name", "") for owner in owners for part in ast.walk(owner)].count(inner) == 1
+    assert (tuned.PROGRAMS / case.file).exists()
+
+
+def test_the_answer_is_found_after_what_the_program_printed() -> None:
+    done = subprocess.CompletedProcess("", 0, 'step 5 loss 1.0\n{"a": 1}\n', "")
+    assert tuned._answer(done) == {"a": 1}
+    assert tuned._answer(subprocess.CompletedProcess("", 2, "", "no")) == {}
+
+
+def test_losses_are_compared_relative_to_their_size() -> None:
+    assert tuned._apart([2.0, 4.0], [2.0, 5.0]) == pytest.approx(0.25)
+    assert tuned._apart([], []) == 0.0

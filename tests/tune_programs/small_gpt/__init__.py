@@ -1,0 +1,1 @@
+"""A small GPT in a package, as public ones have it."""
