@@ -369,6 +369,16 @@ def test_a_module_that_a_library_wrote_to_a_temporary_file_stays(net: Path, monk
     assert importlib.import_module(name) is module
 
 
+def test_modules_of_a_package_without_an_init_file_are_imported_again(tmp_path: Path) -> None:
+    written(tmp_path / "parts" / "helper.py", "SEEN = []\n")
+    source = (
+        "import torch\nfrom parts import helper\n\n\ndef step(x):\n    helper.SEEN.append(1)\n    return x * len(helper.SEEN)\n"
+    )
+    source_ = load.Source(asked(written(tmp_path / "apart.py", source), "step", shapes=["1x2"]))
+    one, other = source_.fresh(), source_.fresh()
+    assert [subject.call(torch.ones(1)).item() for subject in (one, one, other)] == [1, 2, 1]
+
+
 ONCE = "import os\nimport torch\n\nif os.environ.get('GPU_TEST_ONCE'):\n    raise RuntimeError('only once')\nos.environ['GPU_TEST_ONCE'] = '1'\nTOTAL = torch.zeros(1)\n\n\ndef step():\n    return TOTAL.add_(1)\n"
 
 

@@ -304,7 +304,7 @@ class _Trials:
         whole = self._request.deadline
         if self._request.program or task == "time":
             return whole
-        return min(whole, max(1.0, _COMPARED * whole - (time.monotonic() - self._start)))
+        return min(whole, max(1.0, round(_COMPARED * whole - (time.monotonic() - self._start))))
 
 
 def _beside(request: Request) -> int:

@@ -9,6 +9,7 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -217,7 +218,14 @@ def _forget_project() -> None:
 def _is_of_project(name: str, module: types.ModuleType) -> bool:
     """Return whether the user wrote a module; a library may have written it to a temporary folder, and still refer to it."""
     package = sys.modules.get(name.partition(".")[0], module)
-    return all(stack.rank(getattr(each, "__file__", None) or "") == 2 for each in (module, package))
+    return all(stack.rank(_file_of(each)) == 2 for each in (module, package))
+
+
+def _file_of(module: types.ModuleType) -> str:
+    """Return the file of a module; of a package without one, where it would be."""
+    folders = getattr(module, "__path__", ())
+    folder = next(iter(folders), "") if isinstance(folders, Iterable) else ""  # torch.classes has an object of its own
+    return getattr(module, "__file__", None) or (folder and os.path.join(folder, "__init__.py"))
 
 
 # The subject ----------------------------------------------------------------------------------------------------------
