@@ -71,7 +71,7 @@ def _report(machine: Machine, node: ast.AST) -> None:
         return
     path, line, column, seeding = site
     machine.report(
-        "CG610", node, f"{quoted(node)} sets up cuDNN's dropout state again: {seeding} comes after the last eager call"
+        "CG610", node, f"{quoted(node)} sets up the dropout state again: {seeding} comes after the last eager call"
     )
     message = f"after {seeding} a recurrent layer with dropout needs an eager call before the capture"
     machine.add("CG610", path, line, column, message, ())
