@@ -78,7 +78,7 @@ def _unchecked(setup: Setup) -> Iterator[str]:
     """Say what goes wrong later, because no package looks for it."""
     if "expandable_segments:True" in setup.variables.get("PYTORCH_ALLOC_CONF", ""):
         yield (
-            "PYTORCH_ALLOC_CONF has expandable_segments:True; torch 2.9 and later read it, and no package looks into it: set "
+            "PYTORCH_ALLOC_CONF has expandable_segments:True; torch 2.10 and later read it, and no package looks into it: set "
             "NCCL_GRAPH_REGISTER=0 yourself"
         )
     if setup.form is Form.RECIPE and setup.whole_iteration and setup.value("ddp.check_for_nan_in_grad"):
