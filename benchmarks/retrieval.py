@@ -9,7 +9,8 @@ A question lists facts, a fact lists patterns. A fact is found when any of its p
 results (whitespace collapsed, backticks and asterisks dropped); Success@k needs every fact. Out-of-field questions have no
 facts and should get no result. Characters are those of the three passages with their headings.
 
-The last row is of beginners.yaml, which names the sections that answer instead of facts: Success@1 needs one of them first.
+The last rows are of beginners.yaml and needs.yaml, which name the sections that answer instead of facts: Success@k needs one of
+them among the first k.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sqlite3
 import statistics
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,6 +171,25 @@ def beginners(search: Callable[[str], list[Section]]) -> dict[str, Any]:
     }
 
 
+def needs(search: Callable[[str], list[Section]]) -> dict[str, Any]:
+    """Return Success@1 and @3 and refusals in per cent on needs.yaml, and what was missed with what came first."""
+    first, third, wrongly, missed = [], [], 0, []
+    for item in load(HERE / "needs.yaml"):
+        found = [section.ref.removeprefix("references/") for section in search(item["question"])][:3]
+        places = [ref in item["right"] for ref in found]
+        first.append(places[:1] == [True])
+        third.append(any(places))
+        wrongly += not found
+        if not any(places):
+            missed.append((item["id"], item["question"], [f"    got: {ref}" for ref in found]))
+    return {
+        "Success@1": _percent(first),
+        "Success@3": _percent(third),
+        "refused inside": round(100 * wrongly / max(1, len(first)), 1),
+        "missed": missed,
+    }
+
+
 def _percent(hits: list[bool]) -> float:
     return round(100 * sum(hits) / max(1, len(hits)), 1)
 
@@ -200,12 +221,17 @@ def main() -> int:
     if args.by:
         _groups(questions, engines["skill search"], args.by)
     index = open_index(skill_root())
-    new = beginners(lambda question: [hit.section for hit in index.search(question).hits])
-    print(f"{'beginners':<22}" + "".join(f"{new.get(column, '-'):>17}" for column in columns))
+
+    def search(question: str) -> list[Section]:
+        return [hit.section for hit in index.search(question).hits]
+
+    labelled = {"beginners": beginners(search), "needs": needs(search)}
+    for name, row in labelled.items():
+        print(f"{name:<22}" + "".join(f"{row.get(column, '-'):>17}" for column in columns))
     if args.misses:
-        for name, question, gaps in scores["skill search"]["missed"] + new["missed"]:
+        for name, question, gaps in chain(scores["skill search"]["missed"], *(row["missed"] for row in labelled.values())):
             print(f"{name}: {question}", *(f"  {gap}" for gap in gaps), sep="\n")
-    return _below_floor(scores["skill search"], scores["from a bare clone"], new) if args.check else 0
+    return _below_floor(scores["skill search"], scores["from a bare clone"], labelled) if args.check else 0
 
 
 def _groups(questions: list[dict[str, Any]], engine: Engine, key: str) -> None:
@@ -222,10 +248,12 @@ def below(row: dict[str, Any], floors: dict[str, Any]) -> list[str]:
     ]
 
 
-def _below_floor(row: dict[str, Any], unaided: dict[str, Any], new: dict[str, Any]) -> int:
-    both = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))
-    floors = both["retrieval"]
-    low = below(row, floors) + [f"beginners: {sentence}" for sentence in below(new, both["beginners"])]
+def _below_floor(row: dict[str, Any], unaided: dict[str, Any], labelled: dict[str, dict[str, Any]]) -> int:
+    every = yaml.safe_load((HERE / "floors.yaml").read_text(encoding="utf-8"))
+    floors = every["retrieval"]
+    low = below(row, floors)
+    for name, scored in labelled.items():
+        low += [f"{name}: {sentence}" for sentence in below(scored, every[name])]
     behind = row["Success@3"] - unaided["Success@3"]
     if behind > floors["bare clone behind"]:
         low.append(
