@@ -171,10 +171,10 @@ def beginners(search: Callable[[str], list[Section]]) -> dict[str, Any]:
     }
 
 
-def needs(search: Callable[[str], list[Section]]) -> dict[str, Any]:
-    """Return Success@1 and @3 and refusals in per cent on needs.yaml, and what was missed with what came first."""
+def needs(search: Callable[[str], list[Section]], split: str) -> dict[str, Any]:
+    """Return Success@1 and @3 and refusals in per cent on a split of needs.yaml, and what was missed with what came first."""
     first, third, wrongly, missed = [], [], 0, []
-    for item in load(HERE / "needs.yaml"):
+    for item in (each for each in load(HERE / "needs.yaml") if each["split"] == split):
         found = [section.ref.removeprefix("references/") for section in search(item["question"])][:3]
         places = [ref in item["right"] for ref in found]
         first.append(places[:1] == [True])
@@ -225,7 +225,11 @@ def main() -> int:
     def search(question: str) -> list[Section]:
         return [hit.section for hit in index.search(question).hits]
 
-    labelled = {"beginners": beginners(search), "needs": needs(search)}
+    labelled = {
+        "beginners": beginners(search),
+        "needs, dev": needs(search, "dev"),
+        "needs, test": needs(search, "test"),
+    }
     for name, row in labelled.items():
         print(f"{name:<22}" + "".join(f"{row.get(column, '-'):>17}" for column in columns))
     if args.misses:
