@@ -139,7 +139,7 @@ def test_needs_of_recent_threads_are_answered_by_sections_that_exist(index: Inde
         row = retrieval.needs(lambda question: [hit.section for hit in index.search(question).hits], split)
         assert retrieval.below(row, floors[f"needs, {split}"]) == []
     needs = retrieval.load(retrieval.HERE / "needs.yaml")
-    assert len({item["source"] for item in needs}) == len(needs) == 60 + 26
+    assert len({item["source"] for item in needs}) == len(needs) >= 86
     assert {f"references/{ref}" for item in needs for ref in item["right"]} - {section.ref for section in sections} == set()
     forms = {key(form) for section in sections for form in section.asks}
     assert [item["question"] for item in needs if key(item["question"]) in forms] == []
