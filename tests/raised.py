@@ -35,7 +35,7 @@ _KEPT = 8000  # characters of an output: all of a chained traceback, not all of 
 
 
 def programs() -> dict[str, Path]:
-    """Return every program by the id of its entry."""
+    """Return every program by its id: that of its entry, or one that was merged into the entry."""
     return {path.stem.replace("_", "-"): path for path in sorted(PROGRAMS.glob("*.py"))}
 
 
@@ -118,7 +118,7 @@ def _keep(run: dict[str, Any]) -> None:
     """Add a run to the evidence: a program keeps its newest result that shows its entry; a changed one loses it."""
     from cudagraph_skill.diagnosis.entries import open_table
 
-    entries = {entry.id: entry for entry in open_table(ROOT).entries}
+    entries = {program: entry for entry in open_table(ROOT).entries for program in entry.programs}
     current = {name: digest(path) for name, path in programs().items()}
     runs = [*(json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else []), run]
     taken: set[str] = set()

@@ -8,9 +8,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cudagraph_skill.corpus import load
+from cudagraph_skill.corpus import load, lookup
 from cudagraph_skill.diagnosis import entries
 from cudagraph_skill.diagnosis.rank import diagnose
+from cudagraph_skill.text import Steps
 from raised import EVIDENCE, ROOT, digest, needs, programs, seen
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.diagnosis.entries import Entry, Table
 
 UNSEEN = "read in source, not seen"
+STEPS = Steps(*[lambda _: "next"] * 4)
 # Causes that real reports fall into; they are the names of our output, so none may vanish.
 CAUSES = """
 sync-op-during-capture dynamic-output-shape-op h2d-copy-pageable host-alloc-in-capture lazy-init-during-capture
@@ -45,6 +47,12 @@ def index(sections: list[Section]) -> Table:
 def written(sections: list[Section]) -> dict[str, Section]:
     """Return the sections of entries and causes by id."""
     return {section.headings[-1]: section for section in sections if load.is_entry(section) or load.is_cause(section)}
+
+
+@pytest.fixture(scope="module")
+def moved(sections: list[Section]) -> dict[str, str]:
+    """Return the ids that were merged into another, each with the other."""
+    return {section.headings[-1]: load.moved_to(section) for section in sections if load.is_moved(section)}
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +129,24 @@ def test_numbers_and_enum_names_lead_to_an_entry(index: Table) -> None:
     assert {f"cudaErrorStreamCapture{name}" for name in names.split()} | {"cudaErrorCapturedEvent"} <= codes
 
 
-def test_programs_and_entries_are_the_same_set(written: dict[str, Section], index: Table) -> None:
-    named = {}
+def test_programs_and_entries_are_the_same_set(written: dict[str, Section], index: Table, moved: dict[str, str]) -> None:
+    named = []
     for entry in index.entries:
         proof = written[entry.id].text.partition("- **Proof**")[2].partition("- **")[0]
-        files = re.findall(r"`tests/errors/(\w+)\.py`", proof)
-        assert bool(files) != (UNSEEN in proof), entry.id
-        named.update(dict.fromkeys(files, entry.id))
-    assert {name.replace("_", "-"): name.replace("_", "-") for name in named} == {name: name for name in programs()}
-    assert all(name.replace("_", "-") == entry for name, entry in named.items())
+        assert bool(entry.programs) != (UNSEEN in proof), entry.id
+        assert all(moved.get(program, program) == entry.id for program in entry.programs), entry.id
+        named += entry.programs
+    assert sorted(named) == sorted(programs())
+
+
+def test_an_old_id_leads_to_the_entry_that_it_was_merged_into(sections: list[Section], moved: dict[str, str]) -> None:
+    assert len(moved) >= 2
+    for old, new in moved.items():
+        (section,) = lookup.explain(sections, old, STEPS)
+        assert load.is_entry(section)
+        assert section.headings[-1] == new
+    linked = [section for section in sections if load.is_moved(section)]
+    assert [section.ref for section in linked if f"#{load.moved_to(section)})" not in section.text] == []
 
 
 @pytest.mark.parametrize("path", programs().values(), ids=lambda path: path.stem)
@@ -148,8 +165,8 @@ def test_every_program_that_a_gpu_with_torch_2_11_can_run_was_seen(evidence: dic
 
 
 def test_what_was_seen_is_what_the_entry_says(index: Table, evidence: dict[str, dict[str, Any]]) -> None:
-    by_id: dict[str, Entry] = {entry.id: entry for entry in index.entries}
-    assert [name for name, row in evidence.items() if not seen(by_id[name], row)] == []
+    by_program: dict[str, Entry] = {program: entry for entry in index.entries for program in entry.programs}
+    assert [name for name, row in evidence.items() if not seen(by_program[name], row)] == []
 
 
 def test_the_real_output_of_each_failure_leads_to_its_entry(index: Table, evidence: dict[str, dict[str, Any]]) -> None:

@@ -31,6 +31,8 @@ __all__ = [
     "is_entry",
     "is_hazard",
     "is_library",
+    "is_moved",
+    "moved_to",
     "names",
     "sections",
     "slug",
@@ -152,7 +154,17 @@ def _comment(body: str) -> tuple[dict[str, tuple[str, ...]], str]:
 
 def is_entry(section: Section) -> bool:
     """Return whether a section is an error entry: its heading is its id."""
-    return section.path.startswith("references/errors-") and section.level == 3
+    return section.path.startswith("references/errors-") and section.level == 3 and not is_moved(section)
+
+
+def is_moved(section: Section) -> bool:
+    """Return whether a section is the old id of an entry, which says where the entry is now."""
+    return section.path.startswith("references/errors-") and section.text.startswith("Moved to [")
+
+
+def moved_to(section: Section) -> str:
+    """Return the id that an old one was merged into."""
+    return section.text.partition("[")[2].partition("]")[0]
 
 
 def is_cause(section: Section) -> bool:

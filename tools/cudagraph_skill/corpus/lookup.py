@@ -6,7 +6,17 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.corpus.load import is_cause, is_constraint, is_entry, is_hazard, is_library, names, slug
+from cudagraph_skill.corpus.load import (
+    is_cause,
+    is_constraint,
+    is_entry,
+    is_hazard,
+    is_library,
+    is_moved,
+    moved_to,
+    names,
+    slug,
+)
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -55,7 +65,7 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
     """Return what goes by a name: an id, CUDA's number of an error, its enum name. Most have one.
 
     A number or an enum name gives the entry that is named after it first, then others that mention it; a name that a cause
-    and a hazard share gives both.
+    and a hazard share gives both. The old id of an entry gives the entry that it was merged into.
 
     Raises:
         SkillError: the name is empty.
@@ -65,6 +75,7 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
     wanted = _normal(name)
     if not wanted:
         raise SkillError(f"the name is empty: give {_NAMES}")
+    wanted = next((moved_to(old) for old in sections if is_moved(old) and wanted == old.headings[-1]), wanted)
     if len(wanted) > _MAX_CHARACTERS:
         return Missing(f"the name has {len(wanted):,} characters; give {_NAMES}")
     named = [section for section in known if wanted in map(str.lower, names(section))]

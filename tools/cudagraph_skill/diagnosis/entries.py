@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.corpus.section import Section
 
-FORMAT = 10  # raise it when the table's form changes: older ones are then made again
+FORMAT = 11  # raise it when the table's form changes: older ones are then made again
 _PRIOR = 300.0  # words of all descriptions that each cause is taken to have said besides its own (Dirichlet smoothing)
 _CHANCE = 0.5  # of the words of a log, the share that would stand there whatever the cause is
 REACH = 300  # characters that `…` may stand for: a long path in a message, not the next message
 
 _FIELD = re.compile(r"^- \*\*(Seen as|Raised by|Causes|Tell it by|Fix|Check|See|Proof|Next)\*\*:?", re.MULTILINE)
 _CAUSE = re.compile(r"^\s+\d+\. \[([\w-]+)\]\([^)]*\):?\s*", re.MULTILINE)
+_PROGRAM = re.compile(r"`tests/errors/(\w+)\.py`")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)\s]*\)")
 _FENCE = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _RUNS = re.compile(
@@ -62,6 +63,7 @@ class Entry(NamedTuple):
     """What a user sees. `codes` are its number and enum names, `next` is the command that shows more.
 
     `release` (`PACKAGE==VERSION`) stands where `skill config` finds the error in the user's settings, else "".
+    `programs` are the names of the programs that raise it, as ids: its own, and those of ids that were merged into it.
     """
 
     id: str
@@ -72,6 +74,7 @@ class Entry(NamedTuple):
     causes: tuple[Possible, ...]
     next: str
     release: str
+    programs: tuple[str, ...] = ()
 
 
 class Cause(NamedTuple):
@@ -173,6 +176,7 @@ def _entry(section: Section) -> Entry:
         causes=tuple(_possible(fields.get("Causes", ""))),
         next=_command(fields.get("Next", "")),
         release=settings[1] if settings else "",
+        programs=tuple(name.replace("_", "-") for name in _PROGRAM.findall(fields.get("Proof", ""))),
     )
 
 
@@ -261,6 +265,7 @@ def _entry_from(row: list[Any]) -> Entry:
         codes=tuple(entry.codes),
         phrases=tuple(map(_phrase_from, entry.phrases)),
         causes=tuple(Possible(*possible) for possible in entry.causes),
+        programs=tuple(entry.programs),
     )
 
 

@@ -154,7 +154,7 @@ def _errors(pattern: str, plan: Plan) -> _Part:
     known = {path.stem.replace("_", "-"): path for path in sorted(plan.root.glob(pattern))}
     if not known:
         return _none_of(pattern)
-    entries = {entry.id: entry for entry in open_table(plan.root).entries}
+    entries = {program: entry for entry in open_table(plan.root).entries for program in entry.programs}
     chosen = _sampled([name for name in known if name in entries], plan.most)
     listed = [
         Program(name, CALL, (str(known[name]), way), _needs(known[name])) for name in chosen for way in ("fails", "works")
