@@ -1,7 +1,7 @@
 """A fact has one home: few sections say what another one says.
 
-Two sections are alike by the cosine of their TF-IDF vectors. Terms are words in lower case and pairs of neighbouring words, with
-headings and code, without targets of links. A term weighs its count times the logarithm of the number of sections over the
+Two sections are alike by the cosine of their TF-IDF vectors. Terms are words in lower case and pairs of neighbouring words,
+with headings and code, without targets of links. A term weighs its count times the logarithm of the number of sections over the
 number that have it. Terms of one section alone are shared with none, and those of more than `COMMON` are the field's
 vocabulary: neither counts. A pair where one section only points to the other is not reported.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALIKE = 0.45
 COMMON = 60  # sections
 POINTER = 320  # characters of a section that gives a sentence and a link
-PAIRS = 91  # found today: lower it with every pair that is merged
+PAIRS = 70  # found today: lower it with every pair that is merged
 
 
 def _terms(section: Section) -> Counter[str]:
