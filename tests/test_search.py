@@ -183,6 +183,11 @@ def test_a_heading_without_text_is_no_answer(index: Index, sections: list[Sectio
     assert all(section.text for section in answers)
 
 
+def test_an_old_id_is_found_by_itself_and_not_by_its_words(index: Index) -> None:
+    assert "Moved to" in index.search("learning-rate-change-ignored").hits[0].passage
+    assert not any("Moved to" in hit.passage for hit in index.search("my learning rate change is ignored").hits)
+
+
 def test_pages_continue_and_do_not_overlap(index: Index) -> None:
     pages = [index.search("capture fails", limit=2, page=page).hits for page in (1, 2, 3)]
     refs = [hit.section.ref for hits in pages for hit in hits]

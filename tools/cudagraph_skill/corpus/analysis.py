@@ -61,7 +61,8 @@ def content(sections: list[Section]) -> Content:
         leads = section.level > 2 and bool(sections[number - 1].level == 2 and sections[number - 1].path == section.path)
         records.append(json.dumps([section, *texts, names, length, leads]))
         if section.text:  # a heading alone is for the table of contents
-            impacts = {term: count * (rank.K1 + 1) / (count + length) for term, count in counts.items()}
+            said = {} if load.is_moved(section) else counts  # an old id is found by itself, not by its words
+            impacts = {term: count * (rank.K1 + 1) / (count + length) for term, count in said.items()}
             impacts.update((bucket(name), 1.0) for name in names)
             for term, impact in impacts.items():
                 numbers, weights = postings.get(term) or postings.setdefault(term, (array("I"), array("f")))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.analysis import Content
     from cudagraph_skill.corpus.store import Posting, Store
 
-FORMAT = 10  # raise it when what the index holds changes: older indexes are then built again
+FORMAT = 11  # raise it when what the index holds changes: older indexes are then built again
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
