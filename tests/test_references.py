@@ -30,7 +30,7 @@ SOURCE = re.compile(
 )
 _PROGRAM = re.compile(r"\*\*Proof\*\*[^\n]*`tests/(errors|hazards)/")
 MAX_CHARACTERS = 1600  # about 400 tokens: a section is one answer
-MAX_ENTRY = 2400  # an error entry lists all causes of a message, each with what tells it and its fix
+MAX_ENTRY = 2000  # an error entry lists all causes of a message, each with what tells it and its fix
 
 
 @pytest.fixture(scope="module")
