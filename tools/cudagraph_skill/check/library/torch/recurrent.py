@@ -70,9 +70,7 @@ def _report(machine: Machine, node: ast.AST) -> None:
     if site is None or machine.quiet or not machine.reporting:
         return
     path, line, column, seeding = site
-    machine.report(
-        "CG610", node, f"{quoted(node)} sets up the dropout state again: {seeding} comes after the last eager call"
-    )
+    machine.report("CG610", node, f"{quoted(node)} sets up the dropout state again: {seeding} comes after the last eager call")
     message = f"after {seeding} a recurrent layer with dropout needs an eager call before the capture"
     machine.add("CG610", path, line, column, message, ())
     _set(machine, const(_MADE))  # the layers behind it would find it
