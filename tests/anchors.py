@@ -52,6 +52,11 @@ RELEASES = {  # what is read, oldest first
     "Bridge": f"{_BRIDGE} 0.6.2".split(),
     "Megatron-LM": _CORE.split(),
     "NVIDIA-NeMo/Megatron-Bridge": f"0.2.0 {_BRIDGE}".split(),
+    # for tests/edges.py: the Python files, and the compiled libraries of one release of each minor
+    "torch": "1.9.0 1.10.2 1.11.0 1.12.0 1.12.1 1.13.1 2.0.0 2.0.1 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2 2.3.0 2.3.1 2.4.0 "
+    "2.4.1 2.5.0 2.5.1 2.6.0 2.7.0 2.7.1 2.8.0 2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0".split(),
+    "libtorch": "2.0.1 2.1.0 2.1.1 2.2.2 2.3.1 2.4.1 2.5.1 2.6.0 2.7.1 2.8.0 2.9.1 2.10.0 2.11.0 2.12.1 2.13.0 2.14.1 "
+    "2.15.0".split(),
 }
 _WHEELS = {"TE": "transformer-engine", "MCore": "megatron-core", "Bridge": "megatron-bridge"}
 _TAGS = {"Megatron-LM": "core_v", "NVIDIA-NeMo/Megatron-Bridge": "v"}  # what stands before the version
@@ -95,7 +100,13 @@ def anchors(sections: Iterable[Section]) -> list[Anchor]:
 def ranged(sections: Iterable[Section]) -> list[Ranged]:
     """Return all sources with ranges, each once, sorted."""
     sources = sorted({source for section in sections for source in section.sources})
-    return [Ranged(source, *match.groups()) for source in sources if (match := _RANGED.fullmatch(source))]
+    return [found for source in sources if (found := parsed(source))]
+
+
+def parsed(source: str) -> Ranged | None:
+    """Return a source with ranges, or None if it is of another form."""
+    match = _RANGED.fullmatch(source)
+    return Ranged(source, *match.groups()) if match else None
 
 
 def digest(wanted: Iterable[Ranged]) -> str:
@@ -142,7 +153,8 @@ def _stands(path: Path, phrase: str) -> bool:
     return path.is_file() and phrase in path.read_text(encoding="utf-8", errors="replace")
 
 
-def _in_wheel(wheel: Path, path: str) -> str | None:
+def in_wheel(wheel: Path, path: str) -> str | None:
+    """Return the text of a wheel's file, or None if it has no such file."""
     with zipfile.ZipFile(wheel) as archive:
         return archive.read(path).decode(errors="replace") if path in archive.namelist() else None
 
@@ -163,11 +175,11 @@ def _wheel(folder: Path, name: str, release: str) -> Path:
     return next(folder.glob(pattern))
 
 
-def _reader(package: str, folder: Path, clones: dict[str, str]) -> Callable[[str, str], str | None]:
+def reader(package: str, folder: Path, clones: dict[str, str]) -> Callable[[str, str], str | None]:
     """Return a function of a release and a path, which returns the file's text."""
     if package in _WHEELS:
         wheels = {release: _wheel(folder, _WHEELS[package], release) for release in RELEASES[package]}
-        return cache(lambda release, path: _in_wheel(wheels[release], path))
+        return cache(lambda release, path: in_wheel(wheels[release], path))
     clone = clones[package]
     tags = {release: f"{_TAGS[package]}{release}" for release in RELEASES[package]}
     for tag in tags.values():
@@ -180,7 +192,7 @@ def releases(folder: Path, clones: dict[str, str]) -> int:
     wanted = ranged(load.sections(load.documents(skill_root())))
     folder.mkdir(parents=True, exist_ok=True)
     packages = sorted({anchor.package for anchor in wanted})
-    readers = {package: _reader(package, folder, clones) for package in packages}
+    readers = {package: reader(package, folder, clones) for package in packages}
     wrong = {anchor.source: stale(anchor, readers[anchor.package]) for anchor in wanted}
     kept = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCES = sorted((ROOT / "references").glob("*.md"))
 SOURCE = re.compile(
     r"(torch|TE|MCore|Megatron-LM|Bridge|vllm|sglang|transformers|docs|pytorch|CUDA|NCCL|seen|blog|[\w.-]+/[\w.-]+)[@# ]"
+    r"|advice: "  # follows from what other sections state
 )
 _PROGRAM = re.compile(r"\*\*Proof\*\*[^\n]*`tests/(errors|hazards)/")
 MAX_CHARACTERS = 1600  # about 400 tokens: a section is one answer
