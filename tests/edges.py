@@ -11,10 +11,10 @@ tests/anchors.py reads it.
     keep_graph = torch@2.8- torch/cuda/graphs.py "keep_graph"
     #stale-default-stream = libtorch@2.13- libtorch_cpu.so "has a stale reference to the default stream"
 
-A claim holds if facts whose words are near it, or the ranged sources of its section, have all its edges. `torch` is the
-smallest wheel of a release: Python files, stubs, headers. `libtorch` is the printable text of the libraries in its CUDA wheel,
-one release of each minor; GCC may cut a text in two there. FOLDER keeps both, 4 GB. A line `? FILE#anchor torch >=2.13` is a
-claim that nothing holds yet.
+A claim holds if facts whose words are near it, or ranged sources of its section or of what it names, have all its edges.
+`torch` is the smallest wheel of a release: Python files, stubs, headers. `libtorch` is the printable text of the libraries in
+its CUDA wheel, one release of each minor; GCC may cut a text in two there. FOLDER keeps both, 4 GB. A line
+`? FILE#anchor torch >=2.13` is a claim that nothing holds yet.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ class Claim(NamedTuple):
 
     @property
     def near(self) -> str:
-        """Return the text in which a fact's words must stand."""
-        return f"#{self.section.anchor} {self.line}"
+        """Return the text in which a fact's words must stand: the line, or a whole entry of Megatron's."""
+        whole = self.package != "torch" and self.line.startswith(("- **Versions**", "- **Raised by** "))
+        return f"#{self.section.anchor} {self.section.text if whole else self.line}"
 
 
 class Fact(NamedTuple):
@@ -191,6 +192,19 @@ def facts() -> tuple[Fact, ...]:
     return tuple(made)
 
 
+@cache
+def _named() -> tuple[Fact, ...]:
+    """Return the ranged sources of all sections as facts: their words are the phrase, or the name that a signature is of."""
+    made = []
+    for text in json.loads(anchors.KEPT.read_text(encoding="utf-8"))["anchors"]:
+        source = anchors.parsed(text)
+        if source:
+            claim = source.claim
+            word = claim[1:-1] if claim.startswith('"') else re.split(r"[(=:]", claim)[0].rsplit(".", 1)[-1]
+            made += [Fact((word.strip().lower(),), source)] if len(word) >= 8 else []
+    return tuple(made)
+
+
 def listed() -> Counter[str]:
     """Return the claims that tests/edges.txt lists as held by nothing."""
     return Counter(line[2:] for line in FACTS.read_text(encoding="utf-8").splitlines() if line.startswith("? "))
@@ -204,7 +218,7 @@ def _own(section: Section) -> list[anchors.Ranged]:
 def holders(claim: Claim) -> list[anchors.Ranged]:
     """Return the sources that speak of a claim: facts with its words, and ranged sources of its section."""
     near = claim.near.lower()
-    mine = [fact.source for fact in facts() if all(word in near for word in fact.words)]
+    mine = [fact.source for fact in (*facts(), *_named()) if all(word in near for word in fact.words)]
     mine += _own(claim.section)
     return [source for source in mine if HELD[source.package] == claim.package]
 
