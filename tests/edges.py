@@ -74,7 +74,7 @@ _ANY = "|".join(names for names, _ in _NAMES.values())
 _NAME = re.compile(
     r"(?<![\w./-])(?:" + "|".join(f"(?P<{name}>{names})" for name, (names, _) in _NAMES.items()) + r")(?![\w(/.=])"
 )
-_V = r"v?(\d+(?:\.\d+){1,2})(?![\d%xX])(?!\.\d)(?! (?:ms|us|µs|s|GiB|MB|times|x|tokens)\b)"
+_V = r"v?(\d+(?:\.\d+){1,2})(?![\d%xX])(?!\.\d)(?! (?:ms|us|µs|s|GiB|MB|times|x|tokens|nightlies)\b)"
 _RANGE = re.compile(
     rf"""(?P<op>>=|<=|(?<=[\w ])<|(?<=[\w ])>)\s?{_V}(?:(?:,|,?\ and)?\ ?(?P<op2><=|<)\ ?{_V})?
     |\b(?P<word>since|from|until|up\ to|before|after|through)\ (?P<name>{_ANY})?(?:`|\*\*)?\ ?{_V}
