@@ -1,0 +1,264 @@
+"""Grade what an agent handed in. Needs torch and the standard library; a program runs in child processes under a deadline.
+
+A program is right if each tensor of each step, and its state after the steps that are not timed, equal eager's up to rounding.
+How much that is, is measured in the same grading: how far a second eager run is, and one whose weights were moved by one unit in
+the last place, at that step or before. Five times as much is allowed, and ten units of the value's type beside its root mean
+square. Where eager itself moves by more than a tenth of that, or an integer of it changes, nothing more is compared. Seeds
+are drawn for each grading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CHILD = Path(__file__).with_name("child.py")
+_TIMES, _UNITS, _CHAOS = 5, 10, 0.1
+_LEAST = 8  # steps that have to be comparable, if the task has so many
+_FREE = 256 * 2**20  # bytes that a capture may take besides: workspaces of cuBLAS, a pool
+
+
+class Ended(NamedTuple):
+    """How a child ended: `code` is None where the deadline ended it."""
+
+    code: int | None
+    output: str
+
+
+# One value against eager ----------------------------------------------------------------------------------------------
+
+
+class Allowance:
+    """How far one value of a step may be from eager's: it grows with the steps, and ends where eager diverges."""
+
+    def __init__(self) -> None:
+        self.noise = 0.0
+        self.open = True
+
+    def wrong(self, actual: Any, expected: Any, others: Iterable[Any]) -> str:
+        """Return what is wrong with the value, "" where nothing is, or where eager no longer repeats itself."""
+        if not self.open:
+            return ""
+        if not expected.is_floating_point():
+            self.open = all(other.shape == expected.shape and bool((other == expected).all()) for other in others)
+            return _differs(actual, expected) if self.open else ""
+        finite = expected.isfinite()
+        largest = _size(expected[finite])
+        self.noise = max([self.noise, *(_distance(other, expected) for other in others)])
+        if self.noise > _CHAOS * largest and self.noise > 0:
+            self.open = False
+            return ""
+        if actual.shape != expected.shape or not actual.is_floating_point():
+            return f"{tuple(actual.shape)} {actual.dtype}, expected {tuple(expected.shape)} {expected.dtype}"
+        import torch
+
+        allowed = _TIMES * self.noise + _UNITS * torch.finfo(expected.dtype).eps * largest
+        off = _distance(actual, expected)
+        return "" if off <= allowed else f"off by {off:.2g}, allowed {allowed:.2g}, root mean square {largest:.2g}"
+
+
+def _differs(actual: Any, expected: Any) -> str:
+    if actual.shape != expected.shape:
+        return f"shape {tuple(actual.shape)}, expected {tuple(expected.shape)}"
+    count = int((actual != expected).sum())
+    return f"{count} of {expected.numel()} differ" if count else ""
+
+
+def _size(values: Any) -> float:
+    return float(values.double().square().mean().sqrt()) if values.numel() else 0.0
+
+
+def _distance(one: Any, other: Any) -> float:
+    """Return the largest difference; infinite where one has an infinity or no number and the other not."""
+    if one.shape != other.shape:
+        return float("inf")
+    one, other = one.double(), other.double()
+    apart = (one - other).abs()
+    apart[(one == other) | (one.isnan() & other.isnan())] = 0
+    return float(apart.nan_to_num(nan=float("inf"), posinf=float("inf")).max()) if apart.numel() else 0.0
+
+
+class Parity(NamedTuple):
+    """What came of the comparison: `compared` steps are those in which eager repeated itself in every value."""
+
+    compared: int
+    said: str
+
+
+def parity(kept: dict[str, Any], actual: dict[str, Any]) -> Parity:
+    """Compare each value of each step, and the state."""
+    expected, *others = (kept[name] for name in ("eager", "again", "moved"))
+    allowances: dict[int, Allowance] = {}
+    compared = 0
+    if len(actual["results"]) != len(expected["results"]):
+        return Parity(0, f"{len(actual['results'])} steps, expected {len(expected['results'])}")
+    for step, values in enumerate(expected["results"]):
+        given = actual["results"][step]
+        if len(given) != len(values):
+            return Parity(compared, f"step {step} returned {len(given)} tensors, expected {len(values)}")
+        for place, value in enumerate(values):
+            allowance = allowances.setdefault(place, Allowance())
+            said = allowance.wrong(given[place], value, [other["results"][step][place] for other in others])
+            if said:
+                return Parity(compared, f"step {step}, value {place}: {said}")
+        compared += all(allowance.open for allowance in allowances.values())
+    return Parity(compared, _state(expected["state"], [other["state"] for other in others], actual["state"]))
+
+
+def _state(expected: dict[str, Any], others: list[dict[str, Any]], actual: dict[str, Any]) -> str:
+    for name, value in expected.items():
+        if name not in actual:
+            return f"state() has no {name}"
+        if said := Allowance().wrong(actual[name], value, [other[name] for other in others]):
+            return f"state() {name}: {said}"
+    return ""
+
+
+# A program ------------------------------------------------------------------------------------------------------------
+
+
+def program(task: suite.Task, folder: Path, device: str = "cuda", **limits: Any) -> dict[str, Any]:
+    """Grade a program; return the row of its figures."""
+    asked = {**task.limits, **limits}
+    settings = {name: asked[name] for name in ("steps", "rounds", "calls")}
+    settings |= {"device": device, "seed": secrets.randbelow(2**31)}
+    row = {"task": task.name, "digest": task.digest, "seed": settings["seed"], "passed": False}
+    if not (folder / suite.PROGRAM).is_file():
+        return {**row, "verdict": "missing", "said": f"there is no {suite.PROGRAM}"}
+    with tempfile.TemporaryDirectory() as place:
+        own, theirs = Path(place, "program"), Path(place, "submission")
+        suite.lay_out(task, own)
+        shutil.copytree(folder, theirs, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        for path in task.given:
+            shutil.copyfile(path, theirs / path.name)  # whatever became of them there
+        eager = child("eager", own, Path(place, "eager.pt"), settings, asked["seconds"])
+        if eager.code != 0:
+            raise RuntimeError(f"{task.name} does not run here: {eager.output[-2000:]}")
+        ended = child("submission", theirs, Path(place, "actual.pt"), settings, asked["seconds"])
+        if ended.code is None:
+            return {**row, "verdict": "late", "said": f"not done after {asked['seconds']} s"}
+        if ended.code != 0:
+            return {**row, "verdict": "error", "said": ended.output.strip()[-500:]}
+        return {**row, **_judged(Path(place), asked)}
+
+
+def _judged(place: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    kept, theirs = (torch.load(place / f"{name}.pt", weights_only=True) for name in ("eager", "actual"))
+    eager, times = (json.loads((place / f"{name}.json").read_text(encoding="utf-8")) for name in ("eager", "actual"))
+    found = parity(kept, theirs["actual"])
+    least = min(_LEAST, asked["steps"])
+    verdict = "wrong" if found.said else "right" if found.compared >= least else "unclear"
+    ratios = [one / other for one, other in zip(times["seconds"], times["eager"], strict=True)]
+    ratio = statistics.median(ratios)
+    memory = times["memory"] / eager["memory"] if eager["memory"] else None
+    roomy = memory is None or times["memory"] <= asked["memory"] * eager["memory"] + _FREE
+    return {
+        "verdict": verdict,
+        "said": found.said,
+        "passed": verdict == "right" and ratio <= asked["faster"] and roomy,
+        "compared": found.compared,
+        "ratio": round(ratio, 3),
+        "ratios": [round(min(ratios), 3), round(max(ratios), 3)],
+        "eager_us": round(1e6 * statistics.median(times["eager"]), 1),
+        "us": round(1e6 * statistics.median(times["seconds"]), 1),
+        "first_s": round(times["first"], 2),
+        "memory": memory and round(memory, 2),
+        "gpu": times["gpu"],
+        "torch": times["torch"],
+    }
+
+
+def child(way: str, folder: Path, out: Path, settings: dict[str, Any], seconds: float) -> Ended:
+    """Run child.py under a deadline; nothing of it is left."""
+    command = [sys.executable, "-u", str(_CHILD), way, str(folder), str(out), json.dumps(settings)]
+    return ended(command, folder, seconds)
+
+
+def ended(command: list[str], folder: Path, seconds: float, output: Path | None = None) -> Ended:
+    """Run a command in a folder under a deadline, with its stdout and stderr in `output`, and end what it started."""
+    with tempfile.TemporaryDirectory() as spare:
+        path = output or Path(spare, "output")
+        with path.open("wb") as file:
+            process = subprocess.Popen(
+                command, cwd=folder, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+            try:
+                code: int | None = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return Ended(code, path.read_text(encoding="utf-8", errors="replace"))
+
+
+# An answer ------------------------------------------------------------------------------------------------------------
+
+
+def answer(task: suite.Task, folder: Path) -> dict[str, Any]:
+    """Grade an answer: each field has a pattern, or values, that are accepted."""
+    row = {"task": task.name, "digest": task.digest, "passed": False}
+    path = folder / suite.ANSWER
+    if not path.is_file():
+        return {**row, "verdict": "missing", "said": f"there is no {suite.ANSWER}"}
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        return {**row, "verdict": "error", "said": f"{suite.ANSWER} is no JSON: {error}"}
+    if not isinstance(given, dict):
+        return {**row, "verdict": "error", "said": f"{suite.ANSWER} is no object"}
+    accepted: dict[str, Any] = task.answers["accepted"]
+    off = [f"{name}: {given.get(name)!r}" for name, values in accepted.items() if not _accepts(values, given.get(name))]
+    verdict = "wrong" if off else "right"
+    return {**row, "verdict": verdict, "passed": not off, "said": "; ".join(off)[:500], "fields": len(accepted) - len(off)}
+
+
+def _accepts(accepted: Any, given: Any) -> bool:
+    """Return whether a field is accepted: a pattern, one of several values, or for each key of a table so.
+
+    A table that has `only = true` takes no other keys. A number is one within a hundredth, a list is taken in any order.
+    """
+    if isinstance(accepted, dict):
+        keys = {name: value for name, value in accepted.items() if name != "only"}
+        if not isinstance(given, dict) or (accepted.get("only") and set(given) - set(keys)):
+            return False
+        return all(_accepts(value, given.get(name)) for name, value in keys.items())
+    if isinstance(accepted, list):
+        return any(_accepts(value, given) for value in accepted)
+    if isinstance(accepted, str):
+        text = ", ".join(sorted(map(str, given))) if isinstance(given, list) else _plain(given)
+        return re.fullmatch(accepted, text, re.IGNORECASE) is not None
+    if isinstance(accepted, bool) or isinstance(given, (bool, str)) or given is None:
+        return accepted is given
+    return isinstance(given, (int, float)) and abs(given - accepted) <= 0.01 * abs(accepted)
+
+
+def _plain(given: Any) -> str:
+    return str(given).lower() if isinstance(given, bool) else str("" if given is None else given).strip()
+
+
+def grade(task: suite.Task, folder: Path, device: str = "cuda", **limits: Any) -> dict[str, Any]:
+    """Grade what is in a folder; return a row."""
+    start = time.monotonic()
+    row = program(task, folder, device, **limits) if task.hands_in == suite.PROGRAM else answer(task, folder)
+    return {**row, "seconds": round(time.monotonic() - start, 1)}
