@@ -46,10 +46,11 @@ class Ended(NamedTuple):
 
 
 class Allowance:
-    """How far one value of a step may be from eager's: it grows with the steps, and ends where eager diverges."""
+    """How far one value of a step may be from eager's: what was seen before counts, and it ends where eager diverges."""
 
     def __init__(self) -> None:
-        self.noise = 0.0
+        self.noise = 0.0  # the largest so far, and the largest as a part of the value
+        self.part = 0.0
         self.open = True
 
     def wrong(self, actual: Any, expected: Any, others: Iterable[Any]) -> str:
@@ -61,17 +62,24 @@ class Allowance:
             return _differs(actual, expected) if self.open else ""
         finite = expected.isfinite()
         largest = _size(expected[finite])
-        self.noise = max([self.noise, *(_distance(other, expected) for other in others)])
-        if self.noise > _CHAOS * largest and self.noise > 0:
+        noise = self._noise(max(_distance(other, expected) for other in others), largest)
+        if noise > _CHAOS * largest:
             self.open = False
             return ""
         if actual.shape != expected.shape or not actual.is_floating_point():
             return f"{tuple(actual.shape)} {actual.dtype}, expected {tuple(expected.shape)} {expected.dtype}"
         import torch
 
-        allowed = _TIMES * self.noise + _UNITS * torch.finfo(expected.dtype).eps * largest
+        allowed = _TIMES * noise + _UNITS * torch.finfo(expected.dtype).eps * largest
         off = _distance(actual, expected)
         return "" if off <= allowed else f"off by {off:.2g}, allowed {allowed:.2g}, root mean square {largest:.2g}"
+
+    def _noise(self, now: float, largest: float) -> float:
+        """Return the noise of this step, and at least that of earlier ones: as it was, or in proportion if that is less."""
+        noise = max(now, min(self.noise, self.part * largest))
+        self.noise = max(self.noise, now)
+        self.part = max(self.part, now / largest if largest else 0.0)
+        return noise
 
 
 def _differs(actual: Any, expected: Any) -> str:
