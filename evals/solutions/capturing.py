@@ -6,7 +6,7 @@ On a CPU the step itself is called after the same warm-up, so that all but the c
 import torch
 
 
-def captured(step, device, state, made=lambda: (), pool=None):
+def captured(step, device, state, made=lambda: (), pool=None, warmups=3):
     """Return `step`, which takes no arguments, as a call that replays it and returns copies of its results.
 
     `state` are tensors that the warm-up changes, and `made()` those that it makes, which begin at zero (of optimizers).
@@ -18,11 +18,11 @@ def captured(step, device, state, made=lambda: (), pool=None):
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(3):
+            for _ in range(warmups):
                 step()
         torch.cuda.current_stream().wait_stream(side)
     else:
-        for _ in range(3):
+        for _ in range(warmups):
             step()
     with torch.no_grad():
         for tensor, before in kept:
@@ -33,7 +33,7 @@ def captured(step, device, state, made=lambda: (), pool=None):
         torch.set_rng_state(random)
         return step
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
+    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):  # NCCL has a thread of its own
         results = step()
     torch.cuda.set_rng_state(random)
 

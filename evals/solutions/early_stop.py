@@ -2,7 +2,7 @@
 
 One graph trains and one validates; between them the host reads the validation loss once a check. The plateau schedule lowers
 a rate that the graph has to read from a tensor. Batch norm's running statistics and its count of batches change in the
-warm-up. The best weights are copies, and are loaded in place.
+warm-up. The next fit begins with fresh weights and a fresh optimizer, which have to be put into the captured tensors.
 """
 
 import torch
@@ -12,8 +12,12 @@ from program import EVERY, Fit, batches
 from torch import nn
 
 
+LIMITS = {"steps": 48}
+
+
 class Graphed(Fit):
-    def __init__(self, device, lr=1e-2, patience=7):
+    def __init__(self, device, lr=1e-2, patience=2):
+        self.graphed = None
         super().__init__(device, lr, patience)
         self.rate = torch.full((), lr, device=self.device)
         self.graphed = torch.optim.RMSprop(
@@ -23,6 +27,11 @@ class Graphed(Fit):
         changed = [*self.model.parameters(), *self.model.buffers()]
         self.train = captured(self.whole, self.device, changed, lambda: optimizer_tensors(self.graphed))
         self.validation = captured(super().validate, self.device, [])
+
+    def restart(self):
+        super().restart()  # its optimizer only holds the rate of the schedule
+        if self.graphed:
+            torch._foreach_zero_(optimizer_tensors(self.graphed))
 
     def whole(self):
         self.graphed.zero_grad(set_to_none=True)
@@ -36,16 +45,15 @@ class Graphed(Fit):
         return self.validation().cpu()  # the one number that the host needs
 
     def step(self, x, y):
-        if self.stopped:
-            return torch.tensor(self.best), self.best, True
         self.x.copy_(x)
         self.y.copy_(y)
         loss = self.train()
         self.count += 1
+        best = self.best
         if self.count % EVERY == 0:
-            self.check()  # lowers the rate of the optimizer of the program, which steps no more
+            self.check()
             self.rate.fill_(self.optimizer.param_groups[0]["lr"])  # wrong: pass
-        return loss, self.best, self.stopped
+        return loss, best, self.fits
 
 
 def build(device):
