@@ -104,7 +104,8 @@ def eager(module: Any, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[s
     """Run the program as often as its tolerance needs; return results, and memory."""
     steps = settings["steps"]
     data = module.batches(steps + settings["rounds"] * settings["calls"], settings["seed"])
-    kept, memory = {}, 0
+    kept: dict[str, dict[str, Any]] = {}
+    memory = 0
     for name in ("eager", "again", "moved"):
         run = Run(module, settings)
         if name == "moved":

@@ -1,10 +1,10 @@
 """Grade what an agent handed in. Needs torch and the standard library; a program runs in child processes under a deadline.
 
 A program is right if each tensor of each step, and its state after the steps that are not timed, equal eager's up to rounding.
-How much that is, is measured in the same grading: how far a second eager run is, and one whose weights were moved by one unit in
-the last place, at that step or before. Five times as much is allowed, and ten units of the value's type beside its root mean
-square. Where eager itself moves by more than a tenth of that, or an integer of it changes, nothing more is compared. Seeds
-are drawn for each grading.
+The tolerance is measured in the same grading: how far a second eager run is, and one whose weights were moved by one unit in the
+last place, at that step or before. Allowed is five times as much, and ten units of the value's type beside its root mean square.
+Where eager itself moves by more than a tenth of that, or an integer of it changes, no more of this value is compared.
+Each grading draws its own seed.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def answer(task: suite.Task, folder: Path) -> dict[str, Any]:
 def _accepts(accepted: Any, given: Any) -> bool:
     """Return whether a field is accepted: a pattern, one of several values, or for each key of a table so.
 
-    A number is one within a hundredth; a list is compared as text, with commas.
+    A number with a point is one within a hundredth; a list is compared as text, with commas.
     """
     if isinstance(accepted, dict):
         return isinstance(given, dict) and all(_accepts(value, given.get(name)) for name, value in accepted.items())
@@ -255,7 +255,8 @@ def _accepts(accepted: Any, given: Any) -> bool:
         return re.fullmatch(accepted, text, re.IGNORECASE) is not None
     if isinstance(accepted, bool) or isinstance(given, (bool, str)) or given is None:
         return accepted is given
-    return isinstance(given, (int, float)) and abs(given - accepted) <= 0.01 * abs(accepted)
+    near = 0.01 * abs(accepted) if isinstance(accepted, float) else 0
+    return isinstance(given, (int, float)) and abs(given - accepted) <= near
 
 
 def _plain(given: Any) -> str:

@@ -59,7 +59,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def place_of(folder: Path, row: dict[str, Any]) -> Path:
     """Return the folder of one run."""
-    return folder / row["agent"] / row["task"] / f"{'with' if row['pack'] else 'without'}-{row['number']}"
+    return Path(folder, row["agent"], row["task"], f"{'with' if row['pack'] else 'without'}-{row['number']}")
 
 
 # Run ------------------------------------------------------------------------------------------------------------------
@@ -80,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
     import agent
 
     folder = args.folder.resolve()
+    if unknown := sorted(set(args.tasks) - set(suite.names())):
+        sys.exit(f"no task is named {', '.join(unknown)}; there are {', '.join(suite.names())}")
     if folder == ROOT or ROOT in folder.parents:
         sys.exit(f"{folder} is in this repository, where an agent finds the solutions: name a folder outside of it")
     if "{prompt}" not in args.agent and "{folder}" not in args.agent:
@@ -99,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
 def grade(args: argparse.Namespace) -> int:
     """Grade each run that has no grade yet, or one submission."""
     if args.task:
-        graded = [grading.grade(suite.task(args.task), folder.resolve(), args.device) for folder in args.folders]
-        print("\n".join(map(json.dumps, graded)))
-        return int(not all(row["passed"] for row in graded))
+        found = [grading.grade(suite.task(args.task), folder.resolve(), args.device) for folder in args.folders]
+        print("\n".join(map(json.dumps, found)))
+        return int(not all(row["passed"] for row in found))
     for folder in args.folders:
         done = {_key(row) for row in rows(folder / _GRADES)}
         for row in rows(folder / _RUNS):
@@ -184,7 +186,7 @@ def _arguments() -> argparse.Namespace:
     commands.add_parser("list")
     start = commands.add_parser("run")
     start.add_argument("folder", type=Path)
-    start.add_argument("tasks", nargs="*", metavar="TASK", choices=[*suite.names(), []])
+    start.add_argument("tasks", nargs="*", metavar="TASK", help="tasks to do; all if none is named")
     start.add_argument("--agent", required=True, help="the command, with {prompt} and {folder}")
     start.add_argument("--name", default="agent", help="what the agent is called in the table")
     start.add_argument("--pack", choices=["both", "with", "without"], default="both")

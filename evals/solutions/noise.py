@@ -42,7 +42,8 @@ class Graphed(Trainer):
     def step(self, clean):
         self.clean.copy_(clean)
         self.noise.normal_(generator=self.generator)
-        torch.add(self.clean, self.noise, alpha=self.level(), out=self.noisy)  # wrong: torch.add(self.clean, self.noise, alpha=0.05, out=self.noisy)
+        level = self.level()  # wrong: level = 0.05
+        torch.add(self.clean, self.noise, alpha=level, out=self.noisy)
         self.count += 1
         return self.replay()
 

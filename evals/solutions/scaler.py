@@ -19,8 +19,8 @@ class Graphed(Trainer):
         )
         self.images, self.labels = (tensor.to(self.device) for tensor in batches(1, 0)[0])
         self.scaler.scale(torch.zeros((), device=self.device))  # makes the tensors of the scaler
-        scaling = [self.scaler._scale, self.scaler._growth_tracker]
-        changed = [*self.model.parameters(), *self.model.buffers(), *scaling]  # wrong: changed = [*self.model.parameters(), *self.model.buffers()]
+        changed = [*self.model.parameters(), *self.model.buffers()]
+        changed += [self.scaler._scale, self.scaler._growth_tracker]  # wrong: pass
         self.replay = captured(self.whole, self.device, changed, lambda: optimizer_tensors(self.optimizer))
 
     def whole(self):

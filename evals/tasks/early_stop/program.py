@@ -103,7 +103,9 @@ def main():
     for number, batch in enumerate(batches(args.steps, 0)):
         loss, best, fits = fit.step(*batch)
         if number % 30 == 0:
-            print(f"step {number} fit {fits} loss {float(loss):.4f} best {best:.4f} lr {fit.optimizer.param_groups[0]['lr']:.1e}")
+            print(
+                f"step {number} fit {fits} loss {float(loss):.4f} best {best:.4f} lr {fit.optimizer.param_groups[0]['lr']:.1e}"
+            )
 
 
 if __name__ == "__main__":
