@@ -1,9 +1,9 @@
 """Grade what an agent handed in. Needs torch and the standard library; a program runs in child processes under a deadline.
 
 A program is right if each tensor of each step, and its state after the steps that are not timed, equal eager's up to rounding.
-The tolerance is measured in the same grading: how far a second eager run is, and one whose weights were moved by one unit in the
-last place, at that step or before. Allowed is five times as much, and ten units of the value's type beside its root mean square.
-Where eager itself moves by more than a tenth of that, or an integer of it changes, no more of this value is compared.
+The tolerance is measured in the same grading: how far a second eager run moves, and one whose weights were moved by one unit in
+the last place, at that step or before. Five times that is allowed, plus ten units in the last place relative to the root mean
+square. Where eager itself moves by more than a tenth of it, or an integer changes, no more of this value is compared.
 Each grading draws its own seed.
 """
 

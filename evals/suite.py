@@ -2,8 +2,8 @@
 
 A task is a folder of `tasks/`: `task.md` is the prompt, every other file is given to the agent. Its file in `solutions/` never
 is. For a program that file is Python: a submission that is right, whose docstring says where the trap is; a line that ends in
-`# wrong: CODE` becomes CODE in the naive submission. For a question it is TOML: `trap`, the accepted values of each field of the
-answer, and answers that are right and wrong.
+`# wrong: CODE` becomes CODE in the naive submission. For a question it is TOML: `trap`, the accepted values of each field, a
+right and a wrong answer.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _SHARED = "capturing.py"  # what the reference solutions have in common
 _WRONG = re.compile(r"^(\s*)(.*?)\s+# wrong: (.*)$", re.MULTILINE)
 _CONTRACT = {
     PROGRAM: (
-        "Work in {folder}, and leave the files there as they are. Write your version to `solution.py` in that folder. It may "
-        "import from `program.py` and needs its interface: `build(device)` returns an object with `step(*batch)` and `state()`. "
+        "Work in {folder}, and leave the files there as they are. Write your version to `solution.py` there. It may import "
+        "from `program.py` and needs its interface: `build(device)` returns an object with `step(*batch)` and `state()`. "
         "For equal seeds and batches each `step` has to return what the program returns, up to rounding, also when the "
         "results of earlier steps are kept; `state()` too. Batches are those of `batches(count, seed)`, with other seeds. "
         "It is graded on one NVIDIA GPU with PyTorch alone: the same results in every step, then the time of a step and "
         "the memory, against `program.py`. This machine need not have a GPU. Nobody answers questions."
     ),
     ANSWER: (
-        "Work in {folder}, and leave the files there as they are. Write your answer to `answer.json` in that folder: one object "
-        "with the fields that are asked for. Nobody answers questions."
+        "Work in {folder}, and leave the files there as they are. Write your answer to `answer.json` there: one object with "
+        "the fields that are asked for. Nobody answers questions."
     ),
 }
 _NAMED = "The folder {pack} holds a skill for CUDA graphs. Read its SKILL.md first and follow it."
@@ -62,7 +62,7 @@ class Task(NamedTuple):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-# So many steps are compared, then `rounds` of `calls` are timed in turns with eager, and compared as well. A submission passes
+# `steps` are compared, then `rounds` of `calls` are timed in turns with eager, and compared as well. A submission passes
 # if it is right, and takes at most `faster` of eager's time and `memory` of its memory and 256 MiB besides.
 LIMITS: dict[str, Any] = {"steps": 24, "rounds": 10, "calls": 6, "faster": 0.9, "memory": 2.0, "seconds": 300}
 

@@ -1,8 +1,9 @@
-"""The tasks for agents: programs run, graders take what is right and refuse what is not, and the runner goes on where it stopped."""
+"""Tasks for agents: the programs run, graders accept right and refuse wrong submissions, and the runner can be interrupted."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import shlex
 import subprocess
@@ -107,7 +108,8 @@ def _results(child: Any, module: Any, files: dict[str, str], folder: Path, setti
 def test_a_program_is_taken_as_its_own_submission_and_the_naive_one_refused(
     task: suite.Task, tmp_path: Path, children: Any
 ) -> None:
-    settings = {"device": "cpu", "seed": 11, "steps": _STEPS.get(task.name, 6), "rounds": 1, "calls": 2}
+    steps = _STEPS.get(task.name, 6)
+    settings = {"device": "cpu", "seed": 11, "steps": steps, "rounds": 1, "calls": 2}
     for name in ("eager", "right", "wrong"):
         suite.lay_out(task, tmp_path / name)
     module = children.imported(suite.TASKS / task.name, "program", "_program")
@@ -115,7 +117,7 @@ def test_a_program_is_taken_as_its_own_submission_and_the_naive_one_refused(
     for way, known in (("eager", suite.eager), ("right", suite.right)):
         actual = _results(children, module, known(task), tmp_path / way, settings)
         found = grading.parity(kept, actual)
-        assert found == (settings["steps"] + 2, "")
+        assert found == (steps + 2, "")
     wrong = _results(children, module, suite.wrong(task), tmp_path / "wrong", settings)
     assert grading.parity(kept, wrong).said
 
@@ -279,7 +281,7 @@ def test_the_lines_that_the_answers_name_are_those_of_the_files() -> None:
     assert "float(value)" in train[log["line"] - 1]
     assert "torch.tensor(self.margins" in train[log["next_line"] - 1]
     frames = (suite.TASKS / "capture_log" / "train.log").read_text(encoding="utf-8").splitlines()
-    for line, code in zip(frames, frames[1:], strict=False):
+    for line, code in itertools.pairwise(frames):
         if line.strip().startswith('File "train.py"'):
             assert train[int(line.split("line ")[1].split(",")[0]) - 1].strip() == code.strip()
 
