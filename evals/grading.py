@@ -143,7 +143,11 @@ def _state(expected: dict[str, Any], others: list[dict[str, Any]], actual: dict[
 
 
 def program(task: suite.Task, folder: Path, device: str = "cuda", **limits: Any) -> dict[str, Any]:
-    """Grade a program; return the row of its figures."""
+    """Grade a program; return the row of its figures.
+
+    Raises:
+        RuntimeError: The program that was given does not run on this machine.
+    """
     asked = {**task.limits, **limits}
     settings = {name: asked[name] for name in ("steps", "rounds", "calls")}
     settings |= {"device": device, "seed": secrets.randbelow(2**31)}

@@ -104,6 +104,7 @@ def grade(args: argparse.Namespace) -> int:
         found = [grading.grade(suite.task(args.task), folder.resolve(), args.device) for folder in args.folders]
         print("\n".join(map(json.dumps, found)))
         return int(not all(row["passed"] for row in found))
+    ungraded = 0
     for folder in args.folders:
         done = {_key(row) for row in rows(folder / _GRADES)}
         for row in rows(folder / _RUNS):
@@ -113,9 +114,14 @@ def grade(args: argparse.Namespace) -> int:
             if row["digest"] != task.digest:
                 print(f"{place_of(folder, row)} is of another version of {task.name}: not graded", file=sys.stderr)
                 continue
-            graded = grading.grade(task, (place_of(folder, row) / "work").resolve(), args.device)
+            try:
+                graded = grading.grade(task, (place_of(folder, row) / "work").resolve(), args.device)
+            except RuntimeError as error:  # the program itself does not run on this machine
+                ungraded += 1
+                print(error, file=sys.stderr)
+                continue
             _add(folder / _GRADES, {**graded, **{name: row[name] for name in _KEY}})
-    return 0
+    return int(ungraded > 0)
 
 
 # Table ----------------------------------------------------------------------------------------------------------------

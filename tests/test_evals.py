@@ -66,6 +66,18 @@ def test_the_naive_submission_differs_from_the_right_one_in_its_marked_lines(tas
     assert 50 <= len((suite.TASKS / task.name / "program.py").read_text(encoding="utf-8").splitlines()) <= 250
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("task", PROGRAMS, ids=lambda task: task.name)
+def test_the_static_check_finds_nothing_that_breaks_a_reference_submission(task: suite.Task, tmp_path: Path) -> None:
+    suite.lay_out(task, tmp_path / "work")
+    step = "one" if task.name == "decode" else "whole"
+    target = _write(tmp_path / "work", suite.right(task)) / suite.PROGRAM
+    command = [sys.executable, str(ROOT / "tools/check.py"), f"{target}:Graphed.{step}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "2 captured regions" in done.stdout
+    assert "no errors, no warnings" in done.stdout
+
+
 def test_what_is_installed_and_copied_has_nothing_of_the_tasks() -> None:
     assert not [name for name in own.own_files() if "evals" in name or name.endswith(suite.PROGRAM)]
     assert "evals" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[tool.pytest")[0]

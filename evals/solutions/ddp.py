@@ -5,7 +5,6 @@ the warm-up of the capture trains: the weights, and with them the optimizer's st
 """
 
 import contextlib
-import os
 
 import torch
 import torch.distributed as dist
@@ -17,7 +16,6 @@ from torch import nn
 
 class Graphed(Trainer):
     def __init__(self, device, lr=3e-3):
-        os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
         if torch.device(device).type == "cuda":
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
