@@ -1,6 +1,6 @@
 """Run a program, or a submission beside it, in a process of its own. Needs torch and the standard library.
 
-    python evals/child.py eager FOLDER OUT SETTINGS        the program three times: twice as it is, once with moved weights
+    python evals/child.py eager FOLDER OUT SETTINGS        the program four times: twice as it is, twice with moved weights
     python evals/child.py submission FOLDER OUT SETTINGS   the submission, then its steps timed in turns with the program's
 
 FOLDER has `program.py`, and `solution.py` for the second; SETTINGS is JSON with device, seed, steps, rounds and calls. OUT gets
@@ -81,9 +81,9 @@ def tensors(result: Any) -> list[Tensor]:
     return [tensor for part in result or () for tensor in tensors(part)]
 
 
-def move(run: Run, precision: torch.dtype) -> None:
+def move(run: Run, precision: torch.dtype, seed: int) -> None:
     """Change each number of the state by one unit in the last place, up or down."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for value in run.job.state().values():
             if isinstance(value, Tensor) and value.is_floating_point():
@@ -106,10 +106,10 @@ def eager(module: Any, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[s
     data = module.batches(steps + settings["rounds"] * settings["calls"], settings["seed"])
     kept: dict[str, dict[str, Any]] = {}
     memory = 0
-    for name in ("eager", "again", "moved"):
+    for number, name in enumerate(("eager", "again", "moved", "moved again")):
         run = Run(module, settings)
-        if name == "moved":
-            move(run, getattr(module, "PRECISION", torch.float32))
+        if name.startswith("moved"):
+            move(run, getattr(module, "PRECISION", torch.float32), number)
         run(data[:steps])
         kept[name] = {"state": run.state()}
         memory = memory or run.memory()  # of the first run
