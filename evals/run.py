@@ -1,6 +1,7 @@
 """Whether the pack helps an assistant: tasks for agents with and without it, graded on a GPU.
 
     python evals/run.py list                                 the tasks, each with its trap
+    python evals/run.py json > evals/evals.json              the same for tools that read the Agent Skills guide's file
     python evals/run.py run FOLDER --agent 'COMMAND' [TASK ...]
                                                              start COMMAND on each task, with and without the pack; --times 3
     python evals/run.py grade FOLDER ...                     on a GPU machine, with torch: grade what was handed in
@@ -190,6 +191,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
+    commands.add_parser("json", help="the tasks as evals/evals.json has them")
     start = commands.add_parser("run")
     start.add_argument("folder", type=Path)
     start.add_argument("tasks", nargs="*", metavar="TASK", help="tasks to do; all if none is named")
@@ -214,6 +216,9 @@ def main() -> int:
         for name in suite.names():
             task = suite.task(name)
             print(f"{name} ({task.hands_in})\n    {' '.join(task.trap.split())}\n")
+        return 0
+    if args.command == "json":
+        print(json.dumps(suite.convention(), indent=1))
         return 0
     if args.command == "table":
         print(table(joined(args.folders)))

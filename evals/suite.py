@@ -107,6 +107,28 @@ def lay_out(given: Task, folder: Path) -> None:
         shutil.copyfile(path, folder / path.name)
 
 
+def convention() -> dict[str, Any]:
+    """Return the tasks as `evals.json` of the Agent Skills guide has them; graded by this folder's own grader."""
+    checks = {
+        PROGRAM: [
+            "solution.py returns in every step what program.py returns, up to rounding",
+            "solution.py takes less time and about the same memory",
+        ],
+        ANSWER: ["answer.json has the accepted value in every field"],
+    }
+    cases = [
+        {
+            "id": number,
+            "prompt": given.text,
+            "expected_output": f"{given.hands_in}. {' '.join(given.trap.split())}",
+            "files": [path.relative_to(ROOT).as_posix() for path in given.given],
+            "assertions": checks[given.hands_in],
+        }
+        for number, given in enumerate(map(task, names()), 1)
+    ]
+    return {"skill_name": PACK.name, "evals": cases}
+
+
 # Submissions that are known to be right or wrong --------------------------------------------------------------------
 
 

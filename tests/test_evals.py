@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import json
+import runpy
 import shlex
 import subprocess
 import sys
@@ -40,6 +41,12 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
 
 def test_there_are_tasks_of_both_kinds() -> None:
     assert (len(PROGRAMS), len(QUESTIONS)) == (10, 4)
+
+
+def test_the_file_of_the_agent_skills_guide_has_these_tasks() -> None:
+    kept = json.loads((ROOT / "evals" / "evals.json").read_text(encoding="utf-8"))
+    assert kept == suite.convention(), "write it again: python evals/run.py json > evals/evals.json"
+    assert all((ROOT / name).is_file() for case in kept["evals"] for name in case["files"])
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -214,14 +221,17 @@ def test_a_child_that_is_late_is_ended_with_what_it_started(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("children")
 @pytest.mark.parametrize("task", PROGRAMS, ids=lambda task: task.name)
-def test_each_program_runs_as_its_user_runs_it(task: suite.Task) -> None:
-    pytest.importorskip("torch")
-    program = suite.TASKS / task.name / "program.py"
-    command = [sys.executable, "-W", "ignore", str(program), "--steps", "2", "--device", "cpu"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
+def test_each_program_runs_as_its_user_runs_it(
+    task: suite.Task, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = str(suite.TASKS / task.name / "program.py")
+    monkeypatch.setattr(sys, "argv", [program, "--steps", "2", "--device", "cpu"])
+    runpy.run_path(program, run_name="__main__")
+    shown = capsys.readouterr()
+    assert shown.out
+    assert shown.err == ""
 
 
 # How near is near -----------------------------------------------------------------------------------------------------
