@@ -1,7 +1,7 @@
 """Train the small GPT on random tokens; prints the loss of every fifth step."""
 
 import torch
-from small_gpt.model import GPT, GPTConfig
+from small_gpt.network import GPT, GPTConfig
 
 
 def get_batch(data, config, batch_size):

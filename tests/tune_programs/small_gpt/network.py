@@ -1,4 +1,4 @@
-"""The model: token and position embeddings, blocks, a head."""
+"""The network: token and position embeddings, blocks, a head."""
 
 from dataclasses import dataclass
 
