@@ -123,12 +123,12 @@ def _examined(request: Request, guests: Guests, listener: Listener) -> CaptureRe
     """Return the result of one request; None after a cancel."""
     if request.launch:
         return _ranks(request, listener)
-    beside = [each for each in (neighbours.utilization(),) if each] if request.measure else []
+    beside = neighbours.utilization() if request.measure else ""
     ended = answered(request, guests, listener)
     if ended.ended.get("how") == "cancelled":
         return None
     result = joined(request, ended, ended.output)
-    return result._replace(notes=[*beside, *result.notes])
+    return result._replace(notes=[beside, *result.notes]) if beside else result
 
 
 def answered(request: Request, guests: Guests, listener: Listener) -> Ended:

@@ -91,13 +91,10 @@ def compare(
 
 def distances(eager: list[Call], graph: list[Call], by: Distance) -> list[dict[str, float]]:
     """Return how far each value of each replay is from eager's; values that Python dropped show in the result, if they matter."""
+    pairs = [(a.left(), b.left()) for a, b in zip(eager, graph, strict=False)]
     return [
-        {
-            path: far
-            for path, far in tensors.differences(a.left(), b.left(), by=by).items()
-            if path in b.left() or path.startswith(COMPARED)
-        }
-        for a, b in zip(eager, graph, strict=False)
+        {path: far for path, far in tensors.differences(a, b, by=by).items() if path in b or path.startswith(COMPARED)}
+        for a, b in pairs
     ]
 
 
