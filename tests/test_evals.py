@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RUN = ROOT / "evals" / "run.py"
 TASKS = [suite.task(name) for name in suite.names()]
 PROGRAMS = [task for task in TASKS if task.hands_in == suite.PROGRAM]
-SOME = PROGRAMS[::3]  # those that are run: with all of them this file took 232 s
 QUESTIONS = [task for task in TASKS if task.hands_in == suite.ANSWER]
 _STEPS = {"early_stop": 26, "decode": 2}  # until the plateau schedule has lowered the rate; prompts of 24 tokens
 
@@ -75,7 +74,7 @@ def test_the_naive_submission_differs_from_the_right_one_in_its_marked_lines(tas
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", SOME, ids=lambda task: task.name)
+@pytest.mark.parametrize("task", PROGRAMS, ids=lambda task: task.name)
 def test_the_static_check_finds_nothing_that_breaks_a_reference_submission(task: suite.Task, tmp_path: Path) -> None:
     suite.lay_out(task, tmp_path / "work")
     step = "one" if task.name == "decode" else "whole"
@@ -125,7 +124,7 @@ def _results(child: Any, module: Any, files: dict[str, str], folder: Path, setti
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", SOME, ids=lambda task: task.name)
+@pytest.mark.parametrize("task", PROGRAMS, ids=lambda task: task.name)
 def test_a_program_is_taken_as_its_own_submission_and_the_naive_one_refused(
     task: suite.Task, tmp_path: Path, children: Any
 ) -> None:
@@ -223,7 +222,7 @@ def test_a_child_that_is_late_is_ended_with_what_it_started(tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("children")
-@pytest.mark.parametrize("task", SOME, ids=lambda task: task.name)
+@pytest.mark.parametrize("task", PROGRAMS, ids=lambda task: task.name)
 def test_each_program_runs_as_its_user_runs_it(
     task: suite.Task, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,7 +37,8 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "their spread, and the code of the fastest way that is right: a module that imports your function. --patch prints a\n"
         "change of your file instead, --apply makes it. The call runs many times. A program after -- is started up to 25\n"
         "times, one after the other, each time until its own calls are compared or timed, and its code is a change of the\n"
-        "file; where its check takes over 20 seconds, each way is timed once. No process starts after ten minutes",
+        "file; where its check takes over 20 seconds, each way is timed once. Comparisons of a callable end at 1.25 times\n"
+        "--deadline; no process starts after ten minutes",
         "exit codes: 0 a right way is faster than eager, 1 none is, 2 the command was not understood, or the code fails\n"
         "without a graph, 3 this machine lacks something it needs, 4 eager runs differ too much to compare with",
     )
