@@ -206,7 +206,14 @@ def _arguments() -> argparse.Namespace:
     score.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="cpu only shows that a submission runs")
     show = commands.add_parser("table")
     show.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.command == "run" and args.times < 1:
+        parser.error(f"--times {args.times} starts no agent: give 1 or more")
+    of_runs = args.folders if args.command == "table" or (args.command == "grade" and not args.task) else []
+    for folder in of_runs:
+        if not (folder / _RUNS).exists():
+            parser.error(f"{folder} has no {_RUNS}: name a folder that `run` has filled")
+    return args
 
 
 def main() -> int:
@@ -221,7 +228,10 @@ def main() -> int:
         print(json.dumps(suite.convention(), indent=1))
         return 0
     if args.command == "table":
-        print(table(joined(args.folders)))
+        found = joined(args.folders)
+        print(table(found))
+        if lost := sum(len(rows(folder / _RUNS)) for folder in args.folders) - len(found):
+            print(f"Not in the table, as they have no grade: {lost} runs.")
         return 0
     return run(args) if args.command == "run" else grade(args)
 

@@ -346,6 +346,7 @@ def test_runs_are_started_graded_and_shown(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("SKILL.md"))  # the copy of the pack is taken away again
     assert _run("grade", tmp_path).returncode == 0
     grades = _rows(tmp_path / "grades.jsonl")
+    assert "no grade" not in _run("table", tmp_path).stdout
     assert [row["passed"] for row in grades] == [True] * 8 + [False] * 4
     text = _run("table", tmp_path).stdout
     assert "| worth_it | yes | 2 of 2 | 2 of 2 |" in text
@@ -366,6 +367,27 @@ def test_a_runner_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8").startswith(kept + "\n")
     assert _run("grade", tmp_path).stdout.count("\n") == 4
     assert _run("grade", tmp_path).stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["grade", "gone"], "gone has no runs.jsonl"),
+        (["table", "gone"], "gone has no runs.jsonl"),
+        (["run", "new", "--times", "0", "--agent", "true {prompt}"], "--times 0 starts no agent"),
+    ],
+)
+def test_a_command_that_would_do_nothing_is_refused(words: list[str], said: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(RUN), *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_without_a_grade_are_counted_under_the_table(tmp_path: Path) -> None:
+    row = {"task": "worth_it", "digest": "0", "agent": "a", "pack": True, "number": 1}
+    (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert _run("table", tmp_path).stdout.endswith("they have no grade: 1 runs.\n")
 
 
 def test_an_agent_sees_the_pack_only_if_it_is_to(tmp_path: Path) -> None:
