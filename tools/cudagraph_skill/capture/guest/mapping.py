@@ -31,6 +31,8 @@ def measured(source: load.Source, report: Any) -> dict[str, Any]:
     except (load.Misuse, load.Raised, checks.EagerError, RuntimeError) as error:
         report.step("map", "skipped", f"measuring it raised {why_failed.shown(getattr(error, 'error', error))}")
         return verdict.checked(source, report)
+    if torch.cuda.memory_allocated() > torch.cuda.mem_get_info()[0]:  # the parts of this copy are checked after the whole
+        source.reuse(subject, "the GPU has no memory for a second one")
     whole = verdict.checked(source, report)
     answers: dict[int, dict[str, Any]] = {0: whole}
 
