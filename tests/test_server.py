@@ -359,7 +359,8 @@ def test_a_map_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.M
     )  # fmt: skip
     assert [region["graph"] for region in data["map"]["regions"]] == ["fails", "captures", "not tried"]
     assert data["map"]["regions"][2]["said"] == "not tried: the deadline is near; `deadline` gives it longer"
-    assert result.content[0].text == f"{data['summary']}\nnext: {data['next']}"
+    assert result.content[0].text == f"{data['map']['said']}\n{data['summary']}\nnext: {data['next']}"
+    assert data["map"]["said"].startswith("map of step: 10 ms a call")
 
 
 def test_a_decision_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +376,7 @@ def test_a_decision_is_told_in_text_and_as_data(tmp_path: Path, monkeypatch: pyt
     assert [(request.measure, request.shapes) for request in requests] == [("costs", ("4",))]
     data = result.structured_content
     assert (data["verdict"], data["decision"]["now"]) == ("capture_error", {**times, "submit": 1e-3})
-    assert result.content[0].text.endswith(f"next: {data['next']}")
+    assert result.content[0].text == f"{data['decision']['said']}\n{data['summary']}\nnext: {data['next']}"
 
 
 def test_the_ways_of_a_call_are_told_in_text_and_as_data_with_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,6 +402,7 @@ def test_the_ways_of_a_call_are_told_in_text_and_as_data_with_the_code(tmp_path:
     assert [(request.shapes, request.folder) for request in asked] == [(("4",), str(tmp_path))]
     data = result.structured_content
     assert (data["tuning"]["way"], data["summary"]) == ("manual", "safe: step: slow; `deadline` gives it longer")
+    assert result.content[0].text.startswith("manual: 10 times as fast as eager")
     assert "class Graphed" in data["tuning"]["code"]
     assert {way["name"]: (way["median"], way["rounds"]) for way in data["tuning"]["ways"]} == {
         "eager": (1e-3, 1), "manual": (1e-4, 1)

@@ -22,7 +22,7 @@ from cudagraph_skill_server.bounding import bounded
 from cudagraph_skill_server.wording import literal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from cudagraph_skill.text import Steps
@@ -117,7 +117,7 @@ class Captures:
         """  # noqa: D205 - a client shows all of it
         asked = Asked(path, function, inputs, shapes, program, skip, nproc, warmup, deadline)
         data = await self._measurements.checked(context, asked, measure, step)
-        return told("run_check", f"{data['summary']}\nnext: {data['next']}", bounded(data, "findings"))
+        return told("run_check", "\n".join([*_in_a_sentence(data), data["summary"], f"next: {data['next']}"]), bounded(data, "findings"))
 
     async def run_bench(
         self,
@@ -189,6 +189,12 @@ class Progress:
         self._count += 1
         with suppress(Exception):  # a client that has gone is no reason to stop here: the cancellation comes by itself
             anyio.from_thread.run(self._context.report_progress, self._count, None, sentence)
+
+
+def _in_a_sentence(data: Mapping[str, Any]) -> list[str]:
+    """Return what a measurement came to; [] for a check, whose summary says so."""
+    measurements = (data.get(name) or {} for name in ("map", "decision", "tuning"))
+    return [measurement["said"] for measurement in measurements if "said" in measurement]
 
 
 def _or_error(work: Callable[[threading.Event], _T], stop: threading.Event) -> _T | SkillError:

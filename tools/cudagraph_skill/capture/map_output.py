@@ -51,7 +51,7 @@ def written(results: Sequence[CaptureResult], form: str, reader: Reader) -> str:
 
 def data(result: CaptureResult, reader: Reader, *, short: bool = False) -> dict[str, Any]:
     """Return the map as JSON data, beside what a check of the whole gives; a `short` one has the regions of the text."""
-    map_ = _map_data(result.map, reader, short) if result.map else None
+    map_ = {"said": _head(result, result.map), **_map_data(result.map, reader, short)} if result.map else None
     return {**capture_data(result, reader), "map": map_, "next": next_step(result, reader.steps)}
 
 
