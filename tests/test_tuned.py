@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import tuned
 
-NOT_RUN = set(tuned._RUNS)  # on a GPU, so far
+NOT_RUN = {"little memory", "served"}  # as they are now; before, the server told the choice in the data alone
 KEPT = json.loads(tuned.EVIDENCE.read_text(encoding="utf-8")) if tuned.EVIDENCE.exists() else {"results": []}
 
 
@@ -17,15 +17,16 @@ def test_every_case_went_on_a_gpu_as_it_must_or_is_named_as_not_run() -> None:
     rows = {row["name"]: row for row in KEPT["results"]}
     assert set(rows) == set(tuned._RUNS) - NOT_RUN
     assert [name for name, row in rows.items() if row["wrong"]] == []
-    assert not rows or KEPT["digest"] == tuned.digest(), "run `python tests/tuned.py run` again"
+    assert [name for name, row in rows.items() if row["digest"] != tuned.digest(name)] == [], "run these again"
 
 
 @pytest.mark.parametrize("name", tuned.CASES)
 def test_the_target_of_a_program_is_there(name: str) -> None:
     case = tuned.CASES[name]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in tuned.PROGRAMS.rglob("*.py")]
-    outer, _, inner = case.target.partition(".")
-    owners = [node for tree in trees for node in tree.body if getattr(node, "name", "") == outer]
+    module, _, function = case.target.rpartition(":")
+    path = tuned.PROGRAMS / (f"{module.replace('.', '/')}.py" if module else case.file)
+    outer, _, inner = function.partition(".")
+    owners = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if getattr(node, "name", "") == outer]
     assert [getattr(part, "name", "") for owner in owners for part in ast.walk(owner)].count(inner) == 1
     assert (tuned.PROGRAMS / case.file).exists()
 

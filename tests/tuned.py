@@ -60,17 +60,18 @@ CASES = {
     "a step of a trainer class": Program("trainer.py", "Trainer.step"),
     "a step nested in main, with autocast and dropout": Program("nested.py", "main.train_step", rounding=0.1),  # other masks
     "a forward pass whose backward comes after it": Program(
-        "train_gpt.py", "GPT.forward", ("manual", "manual over compile"), "gradients to compute"
+        "train_gpt.py", "small_gpt.network:GPT.forward", ("manual", "manual over compile"), "gradients to compute"
     ),
     "scores in inference mode": Program("score.py", "Scorer.score"),
 }
-OTHERS = ("little memory", "beside another program", "served")
+OTHERS = {"little memory": "little_memory.py", "beside another program": "step.py", "served": "step.py"}
 
 
-def digest() -> str:
-    """Return a hash of the programs and the cases."""
-    files = sorted(path for path in PROGRAMS.rglob("*.py"))
-    texts = [repr(CASES), _BUSY, *(path.read_text(encoding="utf-8") for path in files)]
+def digest(name: str) -> str:
+    """Return a hash of a case: its program, the modules that this may import, and what is expected."""
+    case = CASES.get(name)
+    files = [PROGRAMS / OTHERS[name]] if case is None else [PROGRAMS / case.file, *sorted(PROGRAMS.glob("*/*.py"))]
+    texts = [repr(case), _BUSY, *(path.read_text(encoding="utf-8") for path in files)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -142,7 +143,7 @@ def _row(name: str, answer: dict[str, Any], wrong: list[str], **more: Any) -> di
 
 def little_memory(name: str) -> dict[str, Any]:
     """Tune a call of which two copies do not fit: each way is right, or says that memory was too little."""
-    done = _tune(PROGRAMS, "little_memory.py")
+    done = _tune(PROGRAMS, OTHERS[name])
     answer = _answer(done)
     ways = [way for way in (answer.get("tuning") or {}).get("ways", []) if way["name"] not in ("eager", "partial")]
     lost = [way["name"] for way in ways if way["why"] and "memory" not in way["why"]]
@@ -157,7 +158,7 @@ def beside(name: str) -> dict[str, Any]:
         assert other.stdout is not None
         other.stdout.readline()
         time.sleep(2)  # the driver's figure is of the last second
-        done = _tune(PROGRAMS, "step.py")
+        done = _tune(PROGRAMS, OTHERS[name])
     finally:
         other.kill()
         other.wait()
@@ -186,7 +187,7 @@ async def _served(name: str) -> dict[str, Any]:
         told.append(message or "")
 
     async with Client(StdioServerParameters(command=sys.executable, args=command, env=environment)) as client:
-        asked = {"path": "step.py", "measure": "tune"}
+        asked = {"path": OTHERS[name], "measure": "tune"}
         first = asyncio.create_task(client.call_tool("run_check", asked, progress_callback=heard))
         while not any("round" in message for message in told) and not first.done():
             await asyncio.sleep(0.1)
@@ -211,7 +212,7 @@ _RUNS: dict[str, Callable[[str], dict[str, Any]]] = {
 def _rows(names: list[str]) -> Any:
     for name in names:
         try:
-            yield _RUNS[name](name)
+            yield {**_RUNS[name](name), "digest": digest(name)}
         except (subprocess.TimeoutExpired, OSError, ValueError, ImportError) as error:
             yield {"name": name, "wrong": f"{type(error).__name__}: {error}"}
 
@@ -220,9 +221,8 @@ def _keep(files: list[str]) -> None:
     """Join rows into the evidence; a row of a later file takes the place of an earlier one."""
     runs = [on_gpu.read_rows(file) for file in files]
     kept = [json.loads(EVIDENCE.read_text(encoding="utf-8"))] if EVIDENCE.exists() else []
-    same = [run for run in [*kept, *runs] if run["digest"] == digest()]
-    rows = {row["name"]: row for run in same for row in run["results"]}
-    EVIDENCE.write_text(json.dumps({**same[-1], "results": list(rows.values())}, indent=1) + "\n", encoding="utf-8")
+    rows = {row["name"]: row for run in [*kept, *runs] for row in run["results"] if row["digest"] == digest(row["name"])}
+    EVIDENCE.write_text(json.dumps({**runs[-1], "results": list(rows.values())}, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -230,7 +230,7 @@ def main() -> None:
     match sys.argv[1:]:
         case ["run", *names]:
             machine = on_gpu.machine("python tests/tuned.py run")
-            on_gpu.write_rows({**machine, "digest": digest()}, _rows(names or list(_RUNS)))
+            on_gpu.write_rows(machine, _rows(names or list(_RUNS)))
         case ["keep", *files] if files:
             _keep(files)
         case _:
