@@ -117,7 +117,9 @@ class Captures:
         """  # noqa: D205 - a client shows all of it
         asked = Asked(path, function, inputs, shapes, program, skip, nproc, warmup, deadline)
         data = await self._measurements.checked(context, asked, measure, step)
-        return told("run_check", "\n".join([*_in_a_sentence(data), data["summary"], f"next: {data['next']}"]), bounded(data, "findings"))
+        return told(
+            "run_check", "\n".join([*_in_a_sentence(data), data["summary"], f"next: {data['next']}"]), bounded(data, "findings")
+        )
 
     async def run_bench(
         self,
