@@ -148,7 +148,7 @@ ALLOWED: dict[str, set[str]] = {
     "diagnosis": NOUNS | {"corpus", "check"},
     "capture": NOUNS | {"check"},
     "decide": NOUNS | {"check", "capture"},
-    "tune": NOUNS | {"check", "capture"},
+    "tune": NOUNS | {"check", "diagnosis", "capture"},
     "bench": NOUNS | {"capture"},
     "report": NOUNS | {"capture", "decide", "tune", "bench"},
     "scaffold": NOUNS | {"check", "diagnosis", "capture"},

@@ -237,8 +237,17 @@ def test_a_way_that_lacked_memory_beside_others_is_compared_alone(monkeypatch: p
     found = compared(guest, monkeypatch, draws=False)
     assert (found[ways.MANUAL].agreement, found[ways.MANUAL].why) == (EQUAL, "")
     assert guest.asked.count(("manual", "compare")) == 2
-    assert found[ways.COMPILE].why == "ValueError: no"
+    assert (found[ways.COMPILE].why, found[ways.COMPILE].explained) == ("ValueError: no", "")
     assert guest.asked.count(("compile", "compare")) == 1
+
+
+def test_an_error_that_the_index_knows_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = "BackendCompilerFailed: RuntimeError: Cannot set version_counter for inference tensor"
+    raised = {"error": error, "lacks_memory": False, "path": "score.py", "line": 26}
+    found = compared(Guest({("compile", "compare"): [raised]}), monkeypatch, draws=False)
+    assert found[ways.COMPILE].explained == "compile-fails-in-inference-mode"
+    said = output.text(tuning(found[ways.COMPILE]), READER, "")
+    assert f"{error} (score.py:26); more: explain compile-fails-in-inference-mode" in said
 
 
 def test_a_way_that_lacks_memory_alone_too_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

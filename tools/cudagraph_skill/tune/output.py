@@ -61,7 +61,7 @@ def text(tuning: Tuning, reader: Reader, code: str) -> str:
     rows = [HEADINGS, *(cells(trial, tuning.trials) for trial in tuning.trials if not trial.why)]
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [f"tune: {tuning.checked.target.name}: {said(tuning)}", *(_line(row, wide) for row in rows)]
-    lines += [f"  {trial.name:{wide[0]}}  {why(trial)}" for trial in tuning.trials if trial.why]
+    lines += [f"  {trial.name:{wide[0]}}  {why(trial)}{_more(trial, reader.steps)}" for trial in tuning.trials if trial.why]
     lines += [f"note: {note}" for note in notes(tuning)]
     shown = ["", code.rstrip(), ""] if code else []
     return "\n".join([*map(printable, lines), *shown, f"next: {next_step(tuning, reader.steps)}"])
@@ -91,6 +91,10 @@ def _against(trial: Trial) -> str:
     if agreement.kind in ("equal", "unknown"):
         return agreement.kind
     return f"{agreement.kind}, {agreement.worst:.1e}" if agreement.worst < 1e9 else agreement.kind
+
+
+def _more(trial: Trial, steps: Steps) -> str:
+    return f"; more: {steps.explain(trial.explained)}" if trial.explained else ""
 
 
 def why(trial: Trial) -> str:
@@ -156,4 +160,5 @@ def _record(trial: Trial) -> dict[str, Any]:
         "rounds": [times._asdict() for times in trial.rounds],
         "modules": list(trial.modules),
         "why": why(trial),
+        "explained": trial.explained,
     }

@@ -67,7 +67,10 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """One way: how it compares, its times in each round; or `why` it was not tried or failed, with the line of the error."""
+    """One way: how it compares, its times in each round; or `why` it was not tried or failed, with the line of the error.
+
+    `explained` is the entry of the error index about that error, where the index is sure.
+    """
 
     name: str
     agreement: Agreement | None = None
@@ -76,6 +79,7 @@ class Trial:
     why: str = ""
     path: str = ""
     line: int = 0
+    explained: str = ""
 
     @property
     def seconds(self) -> float:
@@ -335,8 +339,18 @@ def _fails_as(answer: _Answer) -> dict[str, Any]:
             "why": answer.why or answer.found["error"],
             "path": answer.found.get("path", ""),
             "line": answer.found.get("line", 0),
+            "explained": _explained(answer.found.get("error", "")),
         }
     return {}
+
+
+def _explained(error: str) -> str:
+    from cudagraph_skill.diagnosis.entries import open_table  # noqa: PLC0415 - for a failure only
+    from cudagraph_skill.diagnosis.rank import diagnose  # noqa: PLC0415
+    from cudagraph_skill.paths import skill_root  # noqa: PLC0415
+
+    diagnoses = diagnose(error, open_table(skill_root())).diagnoses if error else []
+    return diagnoses[0].id if diagnoses and diagnoses[0].confidence == "high" else ""
 
 
 _FORMS: dict[str, dict[str, Any]] = {
