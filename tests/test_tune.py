@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 READER = Reader(Steps(lambda what: f"read {what}", str, str, lambda what: f"explain {what}"), lambda _: ([], []), False)
 AFTER = "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide"
+FOUND = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": [], "in_inference_mode": False}
 EQUAL, WRONG = Agreement("equal", 0.0, "", 0), Agreement("wrong", 0.5, "result", 4)
 SOURCE = '''"""A program."""
 import torch
@@ -51,6 +52,10 @@ def step(x):
 class Trainer:
     @torch.no_grad()
     def step(self, x):
+        return x
+
+    @torch.inference_mode()
+    def score(self, x):
         return x
 '''
 
@@ -173,7 +178,7 @@ def test_a_way_that_contends_is_timed_again() -> None:
     [
         ({"error": "no", "lacks_memory": False, "path": "", "line": 0}, "compare", True),
         ({"error": "no", "lacks_memory": 1, "path": "", "line": 0}, "time", False),
-        ({"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}, "compare", True),
+        (FOUND, "compare", True),
         ({"agreement": "equal"}, "compare", False),
         ({}, "compile", True),
         ({"median": 1.0, "least": 1.0, "most": 1.0, "set_up": 0.1, "memory": 1}, "time", True),
@@ -201,7 +206,7 @@ class Guest:
         self.deadlines[key] = request.deadline
         if request.way.name == self.late:
             return Ended(None, [], {"how": "deadline", "detail": f"{request.deadline:g} s"}, "")
-        given = self.answers.get(key, [{"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}])
+        given = self.answers.get(key, [FOUND])
         return Ended({"verdict": "safe", "way": given.pop(0) if len(given) > 1 else given[0]}, [], {"how": "done"}, "")
 
 
@@ -231,9 +236,8 @@ def test_a_call_that_draws_is_compiled_for_the_timings_too(monkeypatch: pytest.M
 
 def test_a_way_that_lacked_memory_beside_others_is_compared_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     lacks = {"error": "the GPU has too little memory for this way", "lacks_memory": True, "path": "", "line": 0}
-    equal = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}
     raised = {"error": "ValueError: no", "lacks_memory": False, "path": "", "line": 0}
-    guest = Guest({("manual", "compare"): [lacks, equal], ("compile", "compare"): [raised], ("eager", "compare"): [equal]})
+    guest = Guest({("manual", "compare"): [lacks, FOUND], ("compile", "compare"): [raised], ("eager", "compare"): [FOUND]})
     found = compared(guest, monkeypatch, draws=False)
     assert (found[ways.MANUAL].agreement, found[ways.MANUAL].why) == (EQUAL, "")
     assert guest.asked.count(("manual", "compare")) == 2
@@ -316,6 +320,36 @@ def test_the_module_has_the_function_under_its_own_name(program: Path) -> None:
     assert "    made = make_eager(device)\n" in written("train.py", ways.COMPILE)
     program.with_name("1st.py").write_text(SOURCE)
     assert 'eager = __import__("importlib").import_module("1st").step' in written("1st.py:step", ways.MANUAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "decorators"),
+    [
+        (ways.MANUAL, ["Graphed", "torch.inference_mode()"]),
+        (ways.COMPILE, ["torch.inference_mode()", "torch.compile"]),
+        (ways.REDUCE_OVERHEAD, ["torch.inference_mode()", "reduce_overhead"]),
+        (ways.MANUAL_COMPILED, ["Graphed", "torch.inference_mode()", "torch.compile"]),
+    ],
+)
+@pytest.mark.usefixtures("program")
+def test_what_compiles_goes_below_the_decorator_for_inference_mode(name: str, decorators: list[str]) -> None:
+    place = code.target(Request("train.py:Trainer.score", sys.executable, "."))
+    [change, *_] = code.changes(Trial(name, in_inference_mode=True), place)
+    function = next(
+        node for node in ast.walk(ast.parse(change.after)) if isinstance(node, ast.FunctionDef) and node.name == "score"
+    )
+    assert [ast.unparse(each) for each in function.decorator_list] == decorators
+
+
+@pytest.mark.usefixtures("program")
+def test_a_module_compiles_below_the_decorator_for_inference_mode() -> None:
+    place = code.target(Request("train.py:Trainer.score", sys.executable, "."))
+    source = code.module(Trial(ways.MANUAL_COMPILED, in_inference_mode=True), place)
+    assert source.endswith("Trainer.score = Graphed(torch.inference_mode()(torch.compile(Trainer.score.__wrapped__)))\n")
+    with pytest.raises(SkillError, match="is not decorated with"):
+        code.changes(
+            Trial(ways.COMPILE, in_inference_mode=True), code.target(Request("train.py:Trainer.step", sys.executable, "."))
+        )
 
 
 def test_a_file_of_a_package_is_imported_by_its_dotted_name(program: Path) -> None:

@@ -138,7 +138,7 @@ class Machine:
         self.asked.append(asked)
         self.forwarded.append(listener.forward is not None)
         assert asked.way is not None
-        compared = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": []}
+        compared = {"agreement": "equal", "worst": 0.0, "path": "", "of": 0, "modules": [], "in_inference_mode": False}
         seconds = self._ways.get(asked.way.name, self._other)
         times = Times(seconds, seconds, seconds, 0.1, 1 << 20)._asdict()
         return Ended(

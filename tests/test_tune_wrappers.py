@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
+import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,41 @@ def test_another_mode_is_another_signature() -> None:
     with torch.inference_mode():
         assert graphed._modes(forward) != training
     assert graphed._modes(forward) == training
+
+
+class Scorer:
+    """Methods as users decorate them."""
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+    def score(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return twice a view of a view."""
+        return rows[1:].transpose(-2, -1) * 2
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def other(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the rows."""
+        return rows
+
+    @torch.inference_mode(False)  # type: ignore[untyped-decorator,unused-ignore]
+    def trained(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the rows."""
+        return rows
+
+
+def test_a_call_is_compiled_below_its_decorator_for_inference_mode() -> None:
+    compiler, rows = functools.partial(torch.compile, backend="aot_eager"), torch.randn(4, 3)
+    made = ways._compiled_by(compiler, subject(Scorer().score, rows))
+    assert torch.equal(made(rows), rows[1:].T * 2)
+    assert made(rows).is_inference()
+
+
+def test_only_the_outermost_decorator_for_inference_mode_is_passed_by() -> None:
+    scorer = Scorer()
+    plain = torch.inference_mode()(torch.relu)
+    assert ways.in_inference_mode(subject(plain)) is torch.relu
+    assert ways.in_inference_mode(subject(scorer.score)).__self__ is scorer  # type: ignore[union-attr]
+    assert ways.in_inference_mode(dataclasses.replace(subject(scorer.score), made=True)) is None
+    assert [ways.in_inference_mode(subject(call)) for call in (scorer.other, scorer.trained, torch.relu, Net())] == [None] * 4
 
 
 def test_a_tensor_of_the_cpu_is_refused() -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.tune.ways import Way
 
 _FOLDER = Path(str(wrappers.__file__)).parent
+_INFERENCE_MODE = ("torch.inference_mode()", "torch.inference_mode", "inference_mode()", "inference_mode")
 
 
 class Target(NamedTuple):
@@ -150,21 +151,25 @@ def _use(trial: Trial, place: Target, way: Way) -> tuple[str, str]:
     """Return the import of the user's callable, and the statements that call it in this way."""
     if way.guest == OF_MODULES:
         return _use_of_modules(trial.modules, place)
+
+    def around(function: str) -> str:
+        return way.around(function, place.argument, trial.in_inference_mode)
+
     if place.is_main:
         where = place.file or place.module
-        return "", f"# In {where}, below its definition: {place.name} = {way.around(place.name, place.argument)}"
+        return "", f"# In {where}, below its definition: {place.name} = {around(place.name)}"
     first, _, rest = place.name.partition(".")
     if place.maker:
         device = "device" if place.file and parameters(place.file, place.maker) else ""
-        made = way.around('made["fn"]', ', made.get("warmup", 3)')
+        made = way.around('made["fn"]', ', made.get("warmup", 3)', trial.in_inference_mode)
         return _import(place, place.maker, "make_eager"), (
             f"def {place.maker}({device and f'{device}: str'}) -> dict[str, object]:\n"
             '    """Return what the eager one gives, called in this way."""\n'
             f'    made = make_eager({device})\n    return {{**made, "fn": {made}}}'
         )
     if rest:
-        return _import(place, first, first), f"{place.name} = {way.around(place.name, place.argument)}"
-    return _import(place, first, "eager"), f"{first} = {way.around('eager', place.argument)}"
+        return _import(place, first, first), f"{place.name} = {around(place.name)}"
+    return _import(place, first, "eager"), f"{first} = {around('eager')}"
 
 
 def _import(place: Target, name: str, alias: str) -> str:
@@ -243,11 +248,16 @@ def changes(trial: Trial, place: Target) -> list[Change]:
     function = _definition(source.tree, place.name) if source.tree else None
     if function is None:
         raise SkillError(f"{place.file} has no `def {place.name}`, which could be decorated: take the module of code instead")
+    mode = next((node for node in function.decorator_list if ast.unparse(node) in _INFERENCE_MODE), None)
+    if trial.in_inference_mode and way.compiling and mode is None:
+        raise SkillError(f"`def {place.name}` is not decorated with torch.inference_mode(): take the module of code instead")
     if kinds := _kinds(function) & {"classmethod", "property"}:
         raise SkillError(f"{place.name} is a {kinds.pop()}, and the wrapper decorates functions and methods: call one from it")
     before = _as_it_is(Path(place.file))
     assert source.tree is not None
-    after = _decorated(before, source.tree, function, _decorators(place, way), _imported_from(place, way))
+    decorators = _decorators(place, way)
+    placed = _placed(function, decorators[: way.by_hand], decorators[way.by_hand :], mode if trial.in_inference_mode else None)
+    after = _decorated(before, source.tree, placed, _imported_from(place, way))
     beside = _wrapper_file(Path(place.file).parent, way) if way.module else []
     return [Change(Path(place.file), before, after), *beside]
 
@@ -320,14 +330,25 @@ def _kinds(function: ast.FunctionDef) -> set[str]:
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
 
 
-def _decorated(text: str, tree: ast.Module, function: ast.FunctionDef, decorators: list[str], imports: list[str]) -> str:
-    mark, end = text[: text.startswith(_MARK)], "\r\n" if "\r\n" in text else "\n"
-    lines = io.StringIO(text.removeprefix(_MARK), newline="").readlines()  # as Python counts them
+def _placed(
+    function: ast.FunctionDef, capturing: list[str], compiling: list[str], mode: ast.expr | None
+) -> list[tuple[int, str]]:
+    """Return the lines of new decorators, and the number of lines before each: all on top, or what compiles below `mode`."""
     outer = [number for number, node in enumerate(function.decorator_list, 1) if ast.unparse(node) == "staticmethod"]
     inside = function.decorator_list[max(outer, default=0) :]
-    first = min([function.lineno, *(node.lineno for node in inside)]) - 1
+    top = min([function.lineno, *(node.lineno for node in inside)]) - 1
+    below = top if mode is None else mode.end_lineno or mode.lineno
     indent = " " * function.col_offset
-    lines[first:first] = [f"{indent}@{decorator}{end}" for decorator in decorators]
+    places = [(top, decorator) for decorator in capturing] + [(below, decorator) for decorator in compiling]
+    return [(place, f"{indent}@{decorator}") for place, decorator in places]
+
+
+def _decorated(text: str, tree: ast.Module, placed: list[tuple[int, str]], imports: list[str]) -> str:
+    mark, end = text[: text.startswith(_MARK)], "\r\n" if "\r\n" in text else "\n"
+    lines = io.StringIO(text.removeprefix(_MARK), newline="").readlines()  # as Python counts them
+    for place, line in reversed(placed):
+        lines.insert(place, f"{line}{end}")
+    first = min(place for place, _ in placed)
     there = {ast.unparse(node) for node in tree.body}
     new = [f"{line}{end}" for line in imports if line not in there]
     after = _after_imports(tree, first)

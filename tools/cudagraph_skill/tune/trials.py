@@ -69,6 +69,7 @@ class Times(NamedTuple):
 class Trial:
     """One way: how it compares, its times in each round; or `why` it was not tried or failed, with the line of the error.
 
+    `in_inference_mode`: the function is decorated with `torch.inference_mode()`, and compiled below that decorator.
     `explained` is the entry of the error index about that error, where the index is sure.
     """
 
@@ -80,6 +81,7 @@ class Trial:
     path: str = ""
     line: int = 0
     explained: str = ""
+    in_inference_mode: bool = False
 
     @property
     def seconds(self) -> float:
@@ -322,7 +324,9 @@ def _compared(trial: Trial, answer: _Answer) -> Trial:
     if _fails_as(answer):
         return replace(trial, **_fails_as(answer))
     agreement = Agreement(found["agreement"], found["worst"], found["path"], found["of"])
-    return replace(trial, agreement=agreement, modules=tuple(found["modules"]))
+    return replace(
+        trial, agreement=agreement, modules=tuple(found["modules"]), in_inference_mode=bool(found["in_inference_mode"])
+    )
 
 
 def _timed(trial: Trial, answer: _Answer) -> Trial:
@@ -354,7 +358,7 @@ def _explained(error: str) -> str:
 
 
 _FORMS: dict[str, dict[str, Any]] = {
-    "compare": {"agreement": str, "worst": (int, float), "path": str, "of": int, "modules": list},
+    "compare": {"agreement": str, "worst": (int, float), "path": str, "of": int, "modules": list, "in_inference_mode": bool},
     "import": {},
     "compile": {},
     "time": {"median": (int, float), "least": (int, float), "most": (int, float), "set_up": (int, float), "memory": int},

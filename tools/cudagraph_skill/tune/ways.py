@@ -23,10 +23,25 @@ class Way(NamedTuple):
     wrapper: str = ""
     decorators: tuple[str, ...] = ()
 
-    def around(self, function: str, warm_ups: str) -> str:
+    @property
+    def capturing(self) -> tuple[str, ...]:
+        """Return the decorators that capture, which stand outermost."""
+        return self.decorators[: self.by_hand]
+
+    @property
+    def compiling(self) -> tuple[str, ...]:
+        """Return the decorators that compile."""
+        return self.decorators[self.by_hand :]
+
+    def around(self, function: str, warm_ups: str, in_inference_mode: bool = False) -> str:
         """Return the expression of a function in this way; the wrapper that captures by hand gets the argument `warm_ups`."""
-        for decorator in reversed(self.decorators):
-            function = f"{decorator}({function}{warm_ups if self.by_hand and decorator == self.wrapper else ''})"
+        if in_inference_mode and self.compiling:
+            function = f"torch.inference_mode()({self.compiling[0]}({function}.__wrapped__))"
+        else:
+            for decorator in reversed(self.compiling):
+                function = f"{decorator}({function})"
+        for decorator in self.capturing:
+            function = f"{decorator}({function}{warm_ups})"
         return function
 
 

@@ -54,7 +54,7 @@ class Subject:
     `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call;
     `seconds` is how long a call took in the user's program, 0 if it made none; `new_gradients` counts the parameters among its
     arguments, or of its optimizer, to which that program gave new gradients between the calls; `given` are the tensors that the
-    last `inputs` gave the values which the program gave them before that call; `bare` is what `call` calls in the `modes` of that
+    last `inputs` gave the values which the program gave them before that call; `made`: `make()` gave the call; `bare` is what `call` calls in the `modes` of that
     program, both None without one.
     """
 
@@ -71,6 +71,7 @@ class Subject:
     seconds: float = 0.0
     new_gradients: int = 0
     given: list[torch.Tensor] = field(default_factory=list)
+    made: bool = False
     bare: Callable[..., Any] | None = None
     modes: Modes | None = None
 
@@ -290,7 +291,9 @@ def _made(module: types.ModuleType, name: str, request: dict[str, Any]) -> Subje
     named_state = given if given is None or callable(given) else lambda: given
     roots = [("", made["fn"]), *((("state", given),) if given is not None else ())]
     name, warm_up = _name(made["fn"]), made.get("warmup")
-    return Subject(made["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, input_makers=(("", inputs),))
+    return Subject(
+        made["fn"], lambda: _arguments(inputs()), named_state, roots, warm_up, name, input_makers=(("", inputs),), made=True
+    )
 
 
 def _named(value: Any, name: str, module: types.ModuleType, request: dict[str, Any]) -> Subject:

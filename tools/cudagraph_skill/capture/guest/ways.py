@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import gc
 import time
+import types
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -105,12 +106,36 @@ def _bare(subject: Subject) -> Made:
     return subject.call if subject.bare is None else subject.bare
 
 
+def in_inference_mode(subject: Subject) -> Made | None:
+    """Return what `@torch.inference_mode()` decorates, bound as the call is; None where that is not its outermost decorator.
+
+    A method that `make()` gives has no name in the user's file by which code could reach it.
+    """
+    function = _bare(subject)
+    plain = getattr(function, "__func__", function)
+    cells = zip(
+        getattr(getattr(plain, "__code__", None), "co_freevars", ()), getattr(plain, "__closure__", ()) or (), strict=False
+    )
+    mode = next((getattr(cell.cell_contents, "__self__", None) for name, cell in cells if name == "ctx_factory"), None)
+    if not isinstance(mode, torch.inference_mode) or not mode.mode or (subject.made and plain is not function):
+        return None
+    inner: Made = vars(plain)["__wrapped__"]
+    owner = getattr(function, "__self__", None)
+    return inner if owner is None else types.MethodType(inner, owner)
+
+
+def _compiled_by(compiler: Callable[[Made], Made], subject: Subject) -> Made:
+    """Compile a call, below the decorator for inference mode: AOTAutograd of torch 2.5 to 2.13 fails on views taken in that."""
+    inner = in_inference_mode(subject)
+    return compiler(_bare(subject)) if inner is None else torch.inference_mode()(compiler(inner))
+
+
 _WAYS: dict[str, Callable[[Subject, Sequence[str]], Made]] = {
     "eager": lambda subject, _: _bare(subject),
-    "compile": lambda subject, _: torch.compile(_bare(subject)),
-    "reduce-overhead": lambda subject, _: reduce_overhead(_bare(subject)),
+    "compile": lambda subject, _: _compiled_by(torch.compile, subject),
+    "reduce-overhead": lambda subject, _: _compiled_by(reduce_overhead, subject),
     "manual": lambda subject, _: Graphed(_bare(subject), checks.warm_ups_of(subject)),
-    "manual over compile": lambda subject, _: Graphed(torch.compile(_bare(subject)), checks.warm_ups_of(subject)),
+    "manual over compile": lambda subject, _: Graphed(_compiled_by(torch.compile, subject), checks.warm_ups_of(subject)),
     "modules": _graphed_modules,
 }
 
@@ -197,7 +222,7 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
         if _needs_gradients(first):
             return _refused(_NO_GRADIENTS)
         first = second = source.fresh()
-    warm_ups = checks.warm_ups_of(first)
+    warm_ups, in_inference = checks.warm_ups_of(first), in_inference_mode(first) is not None
     over_compile = wanted["compiles"] and wanted["name"] != "compile"
     once = source.reusing(first) if over_compile else contextlib.nullcontext()
     try:
@@ -216,7 +241,7 @@ def _compared(source: Source, wanted: dict[str, Any], report: Any) -> dict[str, 
             return _refused("the call runs no module once that it reaches by a name")
     calls = _calls(source, wanted, names, len(eager.calls))
     report.step("calls", "ok", f"{len(calls)} calls", time.monotonic() - start)
-    return {**_agreement(source, eager, calls, warm_ups, report), "modules": names}
+    return {**_agreement(source, eager, calls, warm_ups, report), "modules": names, "in_inference_mode": in_inference}
 
 
 def _calls(source: Source, wanted: dict[str, Any], names: Sequence[str], count: int) -> list[comparison.Call]:
