@@ -81,7 +81,7 @@ def test_bad_input_ends_in_one_sentence(name: str) -> None:
     with pytest.raises(SkillError, match=re.escape(says)) as error:
         examine(text, suffix, ["megatron-core==0.17.1"])
     assert "\n" not in str(error.value)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 120
 
 
 @pytest.mark.slow
@@ -100,4 +100,4 @@ def test_bad_input_ends_in_one_sentence(name: str) -> None:
 def test_a_script_that_grows_or_does_not_end_is_bounded(text: str) -> None:
     start = time.monotonic()
     examine(f"torchrun p.py --cuda-graph-impl local\n{text}", ".sh", ["megatron-core==0.17.1"])
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 120

@@ -501,9 +501,9 @@ def test_a_rank_that_fails_is_named_with_its_line(examined: Any, kind: str, said
 def test_a_rank_that_hangs_or_never_calls_the_target_is_named_at_the_deadline(examined: Any) -> None:
     for kind in ("hang", "never"):
         started = time.monotonic()
-        found, _ = examined(kind, deadline=12)
-        assert time.monotonic() - started < 20
-        assert found.said.startswith("on rank 1 of 2: it had not come back after 12 s; it was at ")
+        found, _ = examined(kind, deadline=30)  # both ranks import torch first, beside other tests
+        assert time.monotonic() - started < 60
+        assert found.said.startswith("on rank 1 of 2: it had not come back after 30 s; it was at ")
         assert f"train.py:{line_of(Path('train.py'), f'# {kind}')}" in found.said
         assert found.ranks[0]["summary"].startswith("waited for rank 1")
 
