@@ -2,7 +2,7 @@
 
     python evals/run.py list                                 the tasks, each with its trap
     python evals/run.py json > evals/evals.json              the same for tools that read the Agent Skills guide's file
-    python evals/run.py run FOLDER --agent 'COMMAND' [TASK ...]
+    python evals/run.py run FOLDER [TASK ...] --agent 'COMMAND'
                                                              start COMMAND on each task, with and without the pack; --times 3
     python evals/run.py grade FOLDER ...                     on a GPU machine, with torch: grade what was handed in
     python evals/run.py table FOLDER ...                     the figures, as Markdown
