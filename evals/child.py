@@ -1,6 +1,6 @@
 """Run a program, or a submission beside it, in a process of its own. Needs torch and the standard library.
 
-    python evals/child.py eager FOLDER OUT SETTINGS        the program four times: twice as it is, twice with moved weights
+    python evals/child.py eager FOLDER OUT SETTINGS        the program as it is, then several times with moved numbers
     python evals/child.py submission FOLDER OUT SETTINGS   the submission, then its steps timed in turns with the program's
 
 FOLDER has `program.py`, and `solution.py` for the second; SETTINGS is JSON with device, seed, steps, rounds and calls. OUT gets
@@ -10,6 +10,7 @@ another process. Results are kept as they were returned and read at the end, so 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -21,11 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _WARM = 5
+MOVED = 6  # runs with moved numbers: the difference of a loss, which is one number, is small by luck in some of them
 
 
 class Run:
@@ -91,6 +94,34 @@ def move(run: Run, precision: torch.dtype, seed: int) -> None:
                 value.mul_(1 + max(torch.finfo(precision).eps, torch.finfo(value.dtype).eps) * (2 * up - 1))
 
 
+@contextlib.contextmanager
+def rounding(sign: int) -> Iterator[None]:
+    """Move the rate of every optimizer by as much as float32 does in one that a graph can hold.
+
+    Such an optimizer keeps its rate and the number of the step in tensors. It takes `1 - beta2**step` in float32, where beta2
+    is off by up to 2**-25: by that divided by 1 - beta2 at the first step, in the same direction in each step. The update has
+    the root of it. Eager takes it in Python.
+    """
+    kept: list[tuple[dict[str, Any], Any]] = []
+
+    def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        for group in optimizer.param_groups:
+            kept.append((group, group["lr"]))
+            group["lr"] = group["lr"] * (1 + sign * (2**-24 + 2**-26 / (1 - max(group.get("betas", (0,))))))
+
+    def after(*_: Any) -> None:
+        while kept:
+            group, rate = kept.pop()
+            group["lr"] = rate
+
+    hooks = register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def imported(folder: Path, name: str, alias: str) -> Any:
     """Return a module of the folder under another name, so that two copies of it share nothing."""
     spec = importlib.util.spec_from_file_location(alias, folder / f"{name}.py")
@@ -100,21 +131,22 @@ def imported(folder: Path, name: str, alias: str) -> Any:
     return module
 
 
-def eager(module: Any, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run the program as often as its tolerance needs; return results, and memory."""
+def eager(module: Any, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Run the program as it is, then as often as its tolerance needs; return the results of each run, and memory."""
     steps = settings["steps"]
     data = module.batches(steps + settings["rounds"] * settings["calls"], settings["seed"])
-    kept: dict[str, dict[str, Any]] = {}
+    kept: list[dict[str, Any]] = []
     memory = 0
-    for number, name in enumerate(("eager", "again", "moved", "moved again")):
+    for number in range(1 + MOVED):
         run = Run(module, settings)
-        if name.startswith("moved"):
+        if number:
             move(run, getattr(module, "PRECISION", torch.float32), number)
-        run(data[:steps])
-        kept[name] = {"state": run.state()}
-        memory = memory or run.memory()  # of the first run
-        run(data[steps:])
-        kept[name]["results"] = _read(run)
+        with rounding((-1) ** number) if number else contextlib.nullcontext():
+            run(data[:steps])
+            state = run.state()
+            memory = memory or run.memory()  # of the first run
+            run(data[steps:])
+        kept.append({"state": state, "results": _read(run)})
         del run
     return kept, {"memory": memory}
 
@@ -135,7 +167,7 @@ def submission(folder: Path, module: Any, settings: dict[str, Any]) -> tuple[dic
     for start in range(steps, len(data), calls):
         times["eager"].append(beside(data[start : start + calls]) / calls)
         times["seconds"].append(run(data[start : start + calls]) / calls)
-    return {"actual": {"state": kept, "results": _read(run)}}, {"memory": memory, "first": first, **times}
+    return {"state": kept, "results": _read(run)}, {"memory": memory, "first": first, **times}
 
 
 def _read(run: Run) -> list[list[Tensor]]:

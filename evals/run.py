@@ -101,8 +101,9 @@ def run(args: argparse.Namespace) -> int:
 
 def grade(args: argparse.Namespace) -> int:
     """Grade each run that has no grade yet, or one submission."""
+    drawn: dict[str, grading.Expected] = {}  # of each task, for all submissions to it
     if args.task:
-        found = [grading.grade(suite.task(args.task), folder.resolve(), args.device) for folder in args.folders]
+        found = [grading.grade(suite.task(args.task), folder.resolve(), args.device, drawn) for folder in args.folders]
         print("\n".join(map(json.dumps, found)))
         return int(not all(row["passed"] for row in found))
     ungraded = 0
@@ -116,7 +117,7 @@ def grade(args: argparse.Namespace) -> int:
                 print(f"{place_of(folder, row)} is of another version of {task.name}: not graded", file=sys.stderr)
                 continue
             try:
-                graded = grading.grade(task, (place_of(folder, row) / "work").resolve(), args.device)
+                graded = grading.grade(task, (place_of(folder, row) / "work").resolve(), args.device, drawn)
             except RuntimeError as error:  # the program itself does not run on this machine
                 ungraded += 1
                 print(error, file=sys.stderr)

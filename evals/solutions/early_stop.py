@@ -12,7 +12,7 @@ from program import EVERY, Fit, batches
 from torch import nn
 
 
-LIMITS = {"steps": 48}
+LIMITS = {"steps": 48, "least": 48}
 
 
 class Graphed(Fit):
