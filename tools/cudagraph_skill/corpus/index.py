@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.store import Posting, Store
 
 FORMAT = 11  # raise it when what the index holds changes: older indexes are then built again
-WHOLE_TOKENS, PASSAGE_TOKENS = 400, 235  # the longest section; a share that leaves most of three sections whole
+WHOLE_TOKENS, PASSAGE_TOKENS = 400, 229  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
 _COMMON = 0.5  # a term that more than this share of the sections has
