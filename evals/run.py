@@ -6,6 +6,8 @@
                                                              start COMMAND on each task, with and without the pack; --times 3
     python evals/run.py grade FOLDER ...                     on a GPU machine, with torch: grade what was handed in
     python evals/run.py table FOLDER ...                     the figures, as Markdown
+    python evals/run.py keep FOLDER ... > FILE               all of it as one file: runs, grades, and what was handed in
+    python evals/run.py lay FILE FOLDER                      a folder of such a file, to grade again
 
 COMMAND is any program, with {prompt} and {folder} in the place of what it is told and where it works, such as
 `claude -p {prompt} --output-format stream-json --verbose`; it is started without a shell. FOLDER is outside of this repository,
@@ -126,6 +128,33 @@ def grade(args: argparse.Namespace) -> int:
     return int(ungraded > 0)
 
 
+# Keep -----------------------------------------------------------------------------------------------------------------
+
+
+def kept(folders: list[Path]) -> dict[str, Any]:
+    """Return runs with what was handed in ("" for nothing), and their grades."""
+    runs = [
+        {**row, "handed_in": path.read_text(encoding="utf-8") if path.is_file() else ""}
+        for folder in folders
+        for row in rows(folder / _RUNS)
+        for path in [place_of(folder, row) / "work" / suite.task(row["task"]).hands_in]
+    ]
+    return {"runs": runs, "grades": [row for folder in folders for row in rows(folder / _GRADES)]}
+
+
+def lay(file: Path, folder: Path) -> None:
+    """Write a folder as `run` and `grade` leave it, from a file of `keep`."""
+    given = json.loads(file.read_text(encoding="utf-8"))
+    for row in given["runs"]:
+        text, work = row.pop("handed_in"), place_of(folder, row) / "work"
+        suite.lay_out(suite.task(row["task"]), work)
+        if text:
+            (work / suite.task(row["task"]).hands_in).write_text(text, encoding="utf-8")
+        _add(folder / _RUNS, row)
+    for row in given["grades"]:
+        _add(folder / _GRADES, row)
+
+
 # Table ----------------------------------------------------------------------------------------------------------------
 
 
@@ -205,12 +234,19 @@ def _arguments() -> argparse.Namespace:
     score.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     score.add_argument("--task", choices=suite.names(), help="each FOLDER is one submission to this task")
     score.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="cpu only shows that a submission runs")
-    show = commands.add_parser("table")
-    show.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    for name in ("table", "keep"):
+        commands.add_parser(name).add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    back = commands.add_parser("lay")
+    back.add_argument("file", type=Path)
+    back.add_argument("folder", type=Path, help="a new folder")
     args = parser.parse_args()
+    if args.command == "lay" and not args.file.is_file():
+        parser.error(f"{args.file} is no file of `keep`")
+    if args.command == "lay" and args.folder.exists():
+        parser.error(f"{args.folder} is there already: name a new folder")
     if args.command == "run" and args.times < 1:
         parser.error(f"--times {args.times} starts no agent: give 1 or more")
-    of_runs = args.folders if args.command == "table" or (args.command == "grade" and not args.task) else []
+    of_runs = args.folders if args.command in {"table", "keep"} or (args.command == "grade" and not args.task) else []
     for folder in of_runs:
         if not (folder / _RUNS).exists():
             parser.error(f"{folder} has no {_RUNS}: name a folder that `run` has filled")
@@ -227,6 +263,12 @@ def main() -> int:
         return 0
     if args.command == "json":
         print(json.dumps(suite.convention(), indent=1))
+        return 0
+    if args.command == "keep":
+        print(json.dumps(kept(args.folders), indent=1))
+        return 0
+    if args.command == "lay":
+        lay(args.file, args.folder)
         return 0
     if args.command == "table":
         found = joined(args.folders)

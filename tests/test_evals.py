@@ -283,6 +283,13 @@ def test_runs_are_started_graded_and_shown(tmp_path: Path) -> None:
     assert "| worth_it | yes | 2 of 2 | 2 of 2 |" in text
     assert "| all | no | 0 of 4 | 0 of 4 |" in text
     assert "- worth_it without the pack, 2: wrong: train: True" in text
+    (tmp_path / "kept.json").write_text(_run("keep", tmp_path).stdout, encoding="utf-8")
+    assert _run("lay", tmp_path / "kept.json", tmp_path / "laid").returncode == 0
+    assert _run("table", tmp_path / "laid").stdout == text
+    assert [path.read_text() for path in sorted((tmp_path / "laid").rglob("answer.json"))] == [
+        path.read_text() for path in sorted(tmp_path.glob("*/*/*/work/answer.json"))
+    ]
+    assert "is there already" in _run("lay", tmp_path / "kept.json", tmp_path / "laid").stderr
 
 
 @pytest.mark.slow
@@ -305,6 +312,8 @@ def test_a_runner_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     [
         (["grade", "gone"], "gone has no runs.jsonl"),
         (["table", "gone"], "gone has no runs.jsonl"),
+        (["keep", "gone"], "gone has no runs.jsonl"),
+        (["lay", "gone", "new"], "gone is no file of `keep`"),
         (["run", "new", "--times", "0", "--agent", "true {prompt}"], "--times 0 starts no agent"),
     ],
 )
