@@ -352,7 +352,7 @@ _ROWS = (
     # Results whose size depends on values
     op("masked_select", "input, mask", fails="CG210", because="has a result whose size the host has to read", seen="masked_select"),
     op("nonzero", "input, *, as_tuple", fails="CG211", because=_COUNT, seen="nonzero"),
-    op("nonzero_static", "input, *, size, fill_value", "", MATRIX, INT, since="2.7"),
+    op("nonzero_static", "input, *, size, fill_value", "", MATRIX, INT, since="2.6"),
     op("argwhere", fails="CG211", because=_COUNT, seen="argwhere"),
     op("combinations", "input, r, with_replacement", fails="CG211", because=_COUNT, seen="combinations"),
     op("unique", "input, sorted, return_inverse, return_counts, dim", fails="CG212", because=_COUNT, seen="unique"),
