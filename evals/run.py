@@ -144,7 +144,13 @@ def kept(folders: list[Path]) -> dict[str, Any]:
 
 def lay(file: Path, folder: Path) -> None:
     """Write a folder as `run` and `grade` leave it, from a file of `keep`."""
-    given = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        given = json.loads(file.read_text(encoding="utf-8"))
+        places = [place_of(folder, row).resolve() for row in given["runs"] if suite.task(row["task"]) and row["handed_in"] + ""]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{file} is no file of `keep` ({type(error).__name__}: {error}): name one that it printed")
+    if outside := [place for place in places if folder.resolve() not in place.parents]:
+        sys.exit(f"{file} names a run that would lie outside of {folder}, in {outside[0]}: nothing was written")
     for row in given["runs"]:
         text, work = row.pop("handed_in"), place_of(folder, row) / "work"
         suite.lay_out(suite.task(row["task"]), work)
@@ -240,8 +246,6 @@ def _arguments() -> argparse.Namespace:
     back.add_argument("file", type=Path)
     back.add_argument("folder", type=Path, help="a new folder")
     args = parser.parse_args()
-    if args.command == "lay" and not args.file.is_file():
-        parser.error(f"{args.file} is no file of `keep`")
     if args.command == "lay" and args.folder.exists():
         parser.error(f"{args.folder} is there already: name a new folder")
     if args.command == "run" and args.times < 1:

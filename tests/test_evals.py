@@ -292,6 +292,27 @@ def test_runs_are_started_graded_and_shown(tmp_path: Path) -> None:
     assert "is there already" in _run("lay", tmp_path / "kept.json", tmp_path / "laid").stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no json", "is no file of `keep` (JSONDecodeError"),
+        ("[]", "is no file of `keep` (TypeError"),
+        ('{"tasks": []}', "is no file of `keep` (KeyError: 'runs')"),
+        ('{"runs": [{"task": "nosuch", "agent": "a", "pack": true, "number": 1, "handed_in": ""}], "grades": []}', "nosuch"),
+        (
+            '{"runs": [{"task": "gnn", "agent": "../../a", "pack": true, "number": 1, "handed_in": "x"}], "grades": []}',
+            "outside",
+        ),
+    ],
+)
+def test_what_is_no_file_of_kept_runs_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "given.json").write_text(text, encoding="utf-8")
+    done = _run("lay", tmp_path / "given.json", tmp_path / "new")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert said in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["given.json"]
+
+
 @pytest.mark.slow
 def test_a_runner_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     _started(tmp_path, "right", "--pack", "with")
@@ -313,7 +334,6 @@ def test_a_runner_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
         (["grade", "gone"], "gone has no runs.jsonl"),
         (["table", "gone"], "gone has no runs.jsonl"),
         (["keep", "gone"], "gone has no runs.jsonl"),
-        (["lay", "gone", "new"], "gone is no file of `keep`"),
         (["run", "new", "--times", "0", "--agent", "true {prompt}"], "--times 0 starts no agent"),
     ],
 )

@@ -131,7 +131,14 @@ def _answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def _row(name: str, answer: dict[str, Any], wrong: list[str], **more: Any) -> dict[str, Any]:
     tuning = answer.get("tuning") or {}
     ways = [
-        {"name": way["name"], "kind": (way["against_eager"] or {}).get("kind"), "median": way["median"], "why": way["why"]}
+        {
+            "name": way["name"],
+            "kind": (way["against_eager"] or {}).get("kind"),
+            "median": way["median"],
+            "least": min((times["least"] for times in way["rounds"]), default=None),
+            "most": max((times["most"] for times in way["rounds"]), default=None),
+            "why": way["why"],
+        }
         for way in tuning.get("ways", [])
     ]
     said = {"said": tuning.get("said") or answer.get("summary") or answer.get("error"), "notes": tuning.get("notes", [])}

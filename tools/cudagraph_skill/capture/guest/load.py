@@ -54,8 +54,8 @@ class Subject:
     `draws` are the lines, with the user's frames that lead there, that draw from an iterator which lives longer than a call;
     `seconds` is how long a call took in the user's program, 0 if it made none; `new_gradients` counts the parameters among its
     arguments, or of its optimizer, to which that program gave new gradients between the calls; `given` are the tensors that the
-    last `inputs` gave the values which the program gave them before that call; `made`: `make()` gave the call; `bare` is what `call` calls in the `modes` of that
-    program, both None without one.
+    last `inputs` gave the values which the program gave them before that call; `made`: `make()` gave the call; `bare` is what
+    `call` calls in the `modes` of that program, both None without one.
     """
 
     call: Callable[..., Any]

@@ -31,7 +31,7 @@ def measured(source: load.Source, report: Any) -> dict[str, Any]:
     except (load.Misuse, load.Raised, checks.EagerError, RuntimeError) as error:
         report.step("map", "skipped", f"measuring it raised {why_failed.shown(getattr(error, 'error', error))}")
         return verdict.checked(source, report)
-    if torch.cuda.memory_allocated() > torch.cuda.mem_get_info()[0]:  # the parts of this copy are checked after the whole
+    if torch.cuda.memory_allocated() > _free_bytes():  # this copy stays, as its parts are checked after the whole
         source.reuse(subject, "the GPU has no memory for a second one")
     whole = verdict.checked(source, report)
     answers: dict[int, dict[str, Any]] = {0: whole}
@@ -63,6 +63,12 @@ def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.W
     count = len(watched.regions())
     report.step("map", "ok", f"{count} regions, {totals.launches:.0f} launches a call", time.monotonic() - start)
     return subject, watched, totals, prices
+
+
+def _free_bytes() -> int:
+    """Return what torch can allocate: what the driver has, and what torch holds in its cache."""
+    free, _ = torch.cuda.mem_get_info()
+    return int(free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
 
 
 class _Parts:
