@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 
 import torch
 from cudagraph_skill.capture.guest import tensors
+from torch.utils._python_dispatch import TorchDispatchMode
 
 LARGE = 1 << 19  # more elements than are kept of one tensor
 Old = namedtuple("Old", "first second")
@@ -159,6 +160,25 @@ def test_a_change_between_the_elements_that_are_sampled_shows_in_the_sums(dtype:
     other[3] = 1
     assert tensors.to_host(one).data.numel() < LARGE * (1 + dtype.is_complex)
     assert far(one, other) > tensors.tolerance(tensors.to_host(one))
+
+
+def test_no_copy_of_a_large_tensor_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sizes(TorchDispatchMode):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.new: list[int] = []
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            found = function(*args, **(kwargs or {}))
+            known = {each.untyped_storage().data_ptr() for each in tensors.tensors(args)}
+            self.new += [each.nbytes for each in tensors.tensors(found) if each.untyped_storage().data_ptr() not in known]
+            return found
+
+    monkeypatch.setattr(tensors, "_PART", 1 << 10)
+    large = torch.ones(1 << 20, dtype=torch.bfloat16)
+    with Sizes() as sizes:
+        tensors.to_host(large)
+    assert max(sizes.new) <= 2 << 18  # the sample, of two bytes an element
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

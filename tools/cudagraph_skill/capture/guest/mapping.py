@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.capture.guest.regions import Arguments, Region, Totals
 
+    Found = tuple[load.Subject, regions.Watch, Totals, calibration.Prices]
+
 _PART = 0.7  # of the deadline that may be spent on parts
 
 
 def measured(source: load.Source, report: Any) -> dict[str, Any]:
     """Return the result of the whole, with a `map` of its regions where eager calls came back."""
     end = time.monotonic() + _PART * float(source.request.get("deadline") or 120)
-    try:
-        subject, watched, totals, prices = _measured(source, report)
-    except (load.Misuse, load.Raised, checks.EagerError, RuntimeError) as error:
-        report.step("map", "skipped", f"measuring it raised {why_failed.shown(getattr(error, 'error', error))}")
+    found = _measured_if_possible(source, report)
+    if found is None:  # the error is gone, and with it the copy that its frames held
         return verdict.checked(source, report)
+    subject, watched, totals, prices = found
     if torch.cuda.memory_allocated() > _free_bytes():  # this copy stays, as its parts are checked after the whole
         source.reuse(subject, "the GPU has no memory for a second one")
     whole = verdict.checked(source, report)
@@ -46,7 +47,15 @@ def measured(source: load.Source, report: Any) -> dict[str, Any]:
     return result()
 
 
-def _measured(source: load.Source, report: Any) -> tuple[load.Subject, regions.Watch, Totals, calibration.Prices]:
+def _measured_if_possible(source: load.Source, report: Any) -> Found | None:
+    try:
+        return _measured(source, report)
+    except (load.Misuse, load.Raised, checks.EagerError, RuntimeError) as error:
+        report.step("map", "skipped", f"measuring it raised {why_failed.shown(getattr(error, 'error', error))}")
+        return None
+
+
+def _measured(source: load.Source, report: Any) -> Found:
     report.progress("measuring its parts")
     start = time.monotonic()
     why = verdict.unusable()

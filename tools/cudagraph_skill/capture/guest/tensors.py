@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Distance = Callable[["HostCopy", "HostCopy"], float]
 
+_PART = 1 << 24  # elements that are summed at once
 _MAX_ELEMENTS = 1 << 18  # that are copied of one tensor; of a larger one as many, evenly spread, and its sums
 _FLOOR = 1e-4  # below this a value counts as zero when a difference is related to it
 # How far a replay may be from eager where eager itself repeats to the bit, relative to the root mean square. Replays run the same
@@ -159,18 +160,17 @@ def to_host(tensor: torch.Tensor) -> HostCopy:
         if plain.numel() <= _MAX_ELEMENTS:
             return HostCopy(_real(plain.cpu() if plain.is_cuda else plain.clone()), shape, tensor.dtype)
         flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
-        ends = torch.stack(_sums(flat))
+        ends = _sums(flat)
         if flat.dtype.is_floating_point:
             ends /= math.sqrt(flat.numel())  # as far apart as the elements are, where these differ by rounding
         return HostCopy(_real(sample(flat, _MAX_ELEMENTS).cpu()), shape, tensor.dtype, tuple(ends.tolist()))
 
 
-def _sums(flat: torch.Tensor) -> list[torch.Tensor]:
-    """Return the sum of the elements and that of their sizes, without a copy of the tensor in more bits."""
-    if not flat.dtype.is_floating_point:
-        return [flat.long().sum(), flat.long().abs().sum()]
-    known = flat if flat.element_size() > 1 else flat.float()  # float8 has no arithmetic
-    return [known.sum(dtype=torch.float64), torch.linalg.vector_norm(known, 1, dtype=torch.float64)]
+def _sums(flat: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the elements and that of their sizes, part by part: `sum(dtype=)` copies its input in that type."""
+    kind = torch.float64 if flat.dtype.is_floating_point else torch.int64
+    wide = (part.to(kind) for part in flat.split(_PART))
+    return torch.stack([torch.stack((part.sum(), part.abs().sum())) for part in wide]).sum(0)
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
