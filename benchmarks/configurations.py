@@ -119,7 +119,6 @@ SAID = {
 }
 # Raised when layers or graphs are made, which needs a GPU.
 _RUN_TIME = {
-    "rng-tracker-of-local-layers",
     "variable-sequence-lengths",
     "fused-cross-entropy-engine",
     "expandable-segments",

@@ -283,20 +283,6 @@ def _registers_buffers(setup: Setup) -> bool:
     return setup.below_blackwell("expandable segments with local graphs need NCCL_GRAPH_REGISTER=0 below sm_100")
 
 
-@constraint("rng-tracker-of-local-layers", forms=_COMMAND_LINE)
-def rng_tracker_of_local_layers(setup: Setup) -> Clash | None:
-    """The argument check switches the tracker on for Transformer Engine layers only."""
-    trackers = setup.value("use_te_rng_tracker") or setup.value("inference_rng_tracker")
-    if setup.implementation != "local" or setup.whole_iteration or setup.value("transformer_impl") != "local" or trackers:
-        return None
-    return Clash(
-        f"{setup.spelled('transformer_impl')} is local and --te-rng-tracker is not set: the RNG tracker does not support CUDA "
-        "graphs, and is switched on by itself for transformer_engine layers only",
-        ("transformer_impl", "cuda_graph_impl"),
-        (Change("use_te_rng_tracker", True),),
-    )
-
-
 @constraint("cpu-offloading")
 def cpu_offloading(setup: Setup) -> Clash | None:
     """Activations that the host copies away do not stay where a graph has them."""
