@@ -83,6 +83,16 @@ def test_expandable_segments_need_a_setting_of_nccl(arch: int, register: str) ->
     assert ("expandable-segments" in _found(local, variables=variables, arch=arch)) == (arch < 100 and register != "0")
 
 
+@pytest.mark.parametrize(("core", "refused"), [("0.14.0", False), ("0.15.3", True), ("0.16.1", False)])
+def test_expandable_segments_with_a_whole_iteration_are_refused_by_0_15(core: str, refused: bool) -> None:
+    switch = "enable_cuda_graph=True" if core == "0.14.0" else 'cuda_graph_impl="local"'
+    scope = '["full_iteration"]' if core == "0.16.1" else '"full_iteration"'
+    text = f"TransformerConfig({switch}, cuda_graph_scope={scope})"
+    variables = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    report = examine(text, ".py", [f"megatron-core=={core}"], variables=variables, arch=90)
+    assert ("expandable-segments" in {violation.id for violation in report.violations}) == refused
+
+
 @pytest.mark.parametrize("pitfall", SAID)
 def test_a_pitfall_that_no_package_checks_is_said(pitfall: str) -> None:
     lines, said = SAID[pitfall]

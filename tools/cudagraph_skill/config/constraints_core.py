@@ -251,10 +251,8 @@ def expandable_segments(setup: Setup) -> Clash | None:
         return None
     seen = "PYTORCH_CUDA_ALLOC_CONF has expandable_segments:True"
     if setup.core < (0, 16):
-        command_line = setup.form is Form.COMMAND_LINE and (
-            setup.core >= (0, 15) or setup.implementation == "transformer_engine"
-        )
-        if not command_line and not setup.per_layer:
+        command_line = setup.form is Form.COMMAND_LINE and setup.implementation == "transformer_engine"
+        if setup.core < (0, 15) and not command_line and not setup.per_layer:
             return None
         message = (
             f"{seen}, which megatron-core {dotted(setup.core)} refuses with CUDA graphs ({setup.switch}) whatever "
@@ -285,7 +283,7 @@ def _registers_buffers(setup: Setup) -> bool:
 
 @constraint("cpu-offloading")
 def cpu_offloading(setup: Setup) -> Clash | None:
-    """Activations that the host copies away do not stay where a graph has them."""
+    """Offloading copies the activations of layers to the host, which goes with a graph of the whole iteration only."""
     name = "cpu_offloading_num_layers" if setup.form is Form.COMMAND_LINE else "cpu_offloading"
     if not setup.number(name) or setup.implementation == "none":
         return None
@@ -304,7 +302,7 @@ def cpu_offloading(setup: Setup) -> Clash | None:
 
 @constraint("recompute-any", until=(0, 16))
 def recompute_any(setup: Setup) -> Clash | None:
-    """Before 0.16 graphs and recompute of activations go together in one case only."""
+    """0.15 takes graphs and recompute of activations together in one case only, 0.14 with the graphs of Transformer Engine."""
     if not setup.recompute or setup.implementation == "none":
         return None
     seen = f"{setup.spelled('recompute_granularity')} is {setup.recompute} with {setup.switch}"
@@ -342,7 +340,7 @@ def _recompute_in_0_15(setup: Setup) -> str:
 
 @constraint("full-recompute", since=(0, 16))
 def full_recompute(setup: Setup) -> Clash | None:
-    """A layer that is recomputed as a whole cannot have a graph of its own."""
+    """Layers that are recomputed as a whole go with a graph of the whole iteration only."""
     if setup.implementation == "none" or setup.recompute in ("", "selective"):
         return None
     alone = setup.whole_iteration if setup.core >= (0, 18) else setup.written_modules == ["full_iteration"]
