@@ -16,7 +16,7 @@ _PACKING = "dataset.offline_packing_specs"
 
 @constraint("bridge-rng-tracker", forms=_RECIPE, of_bridge=True)
 def bridge_rng_tracker(setup: Setup) -> Clash | None:
-    """The model provider wants the RNG tracker of Transformer Engine; validation copies either setting to the other."""
+    """The provider of GPT models wants the RNG tracker of Transformer Engine; validation copies either setting to the other."""
     if setup.implementation == "none" or setup.value("use_te_rng_tracker") or setup.value("rng.te_rng_tracker"):
         return None
     return Clash(

@@ -196,7 +196,7 @@ def delayed_wgrad_without_overlap(setup: Setup) -> Clash | None:
 
 @constraint("delayed-wgrad-engine", since=(0, 16))
 def delayed_wgrad_engine(setup: Setup) -> Clash | None:
-    """Weight gradients that are computed later have graphs of their own since Transformer Engine 2.10."""
+    """Weight gradients that are computed later are captured in graphs of their own since Transformer Engine 2.10."""
     if not setup.delays_wgrad or setup.implementation != "transformer_engine":
         return None
     return _old_engine(setup, (2, 10))
@@ -238,7 +238,7 @@ def delayed_wgrad_without_fusion(setup: Setup) -> Clash | None:
 
 @constraint("delayed-wgrad-with-bias", since=(0, 17))
 def delayed_wgrad_with_bias(setup: Setup) -> Clash | None:
-    """The gradient of a bias is not delayed with that of the weight."""
+    """An attention bias is refused where attention is captured."""
     if not _checks_captured_wgrad(setup) or "attn" not in _captured_where_checked(setup):
         return None
     bias = next((name for name in ("add_bias_linear", "add_qkv_bias") if setup.value(name)), None)
@@ -279,7 +279,7 @@ def _captured_where_checked(setup: Setup) -> list[str]:
 
 @constraint("expert-overlap-with-fsdp", since=(0, 18))
 def expert_overlap_with_fsdp(setup: Setup) -> Clash | None:
-    """The overlapped schedule gathers parameters between the parts of a layer."""
+    """The overlapped schedule calls the parts of a layer one by one, and their parameters are gathered then."""
     sharded = setup.value("use_megatron_fsdp") or setup.value("ddp.use_megatron_fsdp")
     if not sharded or not setup.overlaps_experts or not setup.per_layer:
         return None
@@ -309,7 +309,7 @@ def hybrid_context_parallel(setup: Setup) -> Clash | None:
 
 @constraint("weight-shards-without-node-priority", since=(0, 19), forms=_COMMAND_LINE)
 def weight_shards_without_node_priority(setup: Setup) -> Clash | None:
-    """From sm_100 on the gathers of weight shards need priority inside of the graph."""
+    """From sm_100 on the gathers of weight shards run on streams of high priority, which a graph has to keep."""
     shards = max(setup.number("tensor_parallel_num_weight_shards"), setup.number("expert_tensor_parallel_num_weight_shards"))
     if shards <= 1 or setup.implementation == "none" or setup.variables.get("CUDA_GRAPHS_USE_NODE_PRIORITY") == "1":
         return None
@@ -325,7 +325,7 @@ def weight_shards_without_node_priority(setup: Setup) -> Clash | None:
 
 @constraint("registered-buffers-with-expandable-segments")
 def registered_buffers_with_expandable_segments(setup: Setup) -> Clash | None:
-    """NCCL's registered buffers live in a memory pool, which expandable segments do not support (torch before 2.11)."""
+    """NCCL's registered buffers live in a memory pool, refused with expandable segments (since 0.18 before torch 2.11)."""
     registers = setup.value("nccl_ub") or setup.value("ddp.nccl_ub")
     if not registers or setup.core >= (0, 18) or not setup.expandable_segments:
         return None
@@ -438,7 +438,7 @@ def activation_offload_in_graph_engine(setup: Setup) -> Clash | None:
 
 @constraint("activation-offload-bound", since=(0, 18))
 def activation_offload_bound(setup: Setup) -> Clash | None:
-    """A captured iteration has a fixed number of copies on their way."""
+    """A graph of the whole iteration wants a bound for the copies that are under way."""
     name = "fine_grained_offloading_max_inflight_offloads"
     if not setup.offloads or not setup.whole_iteration:
         return None

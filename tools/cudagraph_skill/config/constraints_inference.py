@@ -15,7 +15,7 @@ _COMMAND_LINE = frozenset({Form.COMMAND_LINE})
 
 @constraint("experts-unpadded-for-inference", since=(0, 16), until=(0, 18), forms=_COMMAND_LINE)
 def experts_unpadded_for_inference(setup: Setup) -> Clash | None:
-    """Ranks that exchange tokens must do so in equal shapes."""
+    """Without padding the experts read token counts on the host."""
     if setup.implementation != "local" or setup.number("expert_model_parallel_size") <= 1:
         return None
     if setup.value("moe_pad_experts_for_cuda_graph_inference"):
@@ -32,7 +32,7 @@ def experts_unpadded_for_inference(setup: Setup) -> Clash | None:
 
 @constraint("padded-experts-with-inference-layers", since=(0, 17), forms=_COMMAND_LINE)
 def padded_experts_with_inference_layers(setup: Setup) -> Clash | None:
-    """Layers that are optimized for inference exchange tokens in equal shapes by themselves."""
+    """Layers that are optimized for inference keep token counts on the GPU and need no padding."""
     if not setup.value("moe_pad_experts_for_cuda_graph_inference") or setup.value("transformer_impl") != "inference_optimized":
         return None
     return Clash(
@@ -59,7 +59,7 @@ def number_of_inference_graphs(setup: Setup) -> Clash | None:
 
 @constraint("microbatched-pipeline-inference", forms=_COMMAND_LINE)
 def microbatched_pipeline_inference(setup: Setup) -> Clash | None:
-    """The microbatches of a pipeline change with the batch."""
+    """With a threshold the size of a batch decides whether it is split into microbatches."""
     name = "inference_batch_times_seqlen_threshold"
     graphs = setup.value("enable_cuda_graph") if setup.core < (0, 15) else setup.implementation != "none"
     if setup.number(name) <= -1 or setup.number("pipeline_model_parallel_size") <= 1 or not graphs:
@@ -107,7 +107,7 @@ def _block_scope(setup: Setup) -> str:
 
 @constraint("rl-graphs-without-graphs", since=(0, 17), forms=_COMMAND_LINE)
 def rl_graphs_without_graphs(setup: Setup) -> Clash | None:
-    """The flags of the RL loop say when graphs are used, not that there are any."""
+    """The flags of the RL loop say what is done with graphs, not that there are any."""
     name = next((name for name in ("rl_persist_cuda_graphs", "rl_training_cuda_graphs") if setup.value(name)), None)
     if not setup.value("perform_rl_step") or name is None or setup.implementation != "none":
         return None
