@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
 
 GAP = "[…]"
+FIRST = 3.0  # 1.5 cut what was asked for from one first answer in thirty; above 3, no more are whole
 
 
 def fit(sections: list[Section], asked: frozenset[str], budget: int) -> list[tuple[str, bool]]:
     """Return for each section its text, cut so that all together have about `budget` characters, and whether it is whole.
 
-    What a short section leaves goes to the others; the first one, the best answer, gets half as much again as each other.
+    What a short section leaves goes to the others; the first one, the best answer, gets FIRST times as much as each other.
     """
     shares = _shares([len(section.text) for section in sections], budget)
     return [_cut(section.text, asked, share) for section, share in zip(sections, shares, strict=True)]
@@ -27,7 +28,7 @@ def _shares(sizes: list[int], budget: int) -> list[int]:
     shares = [0] * len(sizes)
     open_ones = list(range(len(sizes)))
     while open_ones:
-        weights = {place: 1.5 if place == 0 else 1 for place in open_ones}
+        weights = {place: FIRST if place == 0 else 1 for place in open_ones}
         unit = max(0, budget - sum(shares)) / sum(weights.values())
         fitting = [place for place in open_ones if sizes[place] <= unit * weights[place]]
         if not fitting:
