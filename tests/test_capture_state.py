@@ -294,6 +294,26 @@ def test_a_second_run_after_a_restore_is_the_first_one_to_the_bit(train: Any) ->
     assert not any(tensors.differences(after[0][1], after[2][1]).values())
 
 
+def test_a_large_tensor_that_was_copied_to_the_host_is_filled_only_if_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled: list[torch.Tensor] = []
+    fill = state._fill
+
+    def noted(there: torch.Tensor, copy: torch.Tensor) -> None:
+        filled.append(there)
+        fill(there, copy)
+
+    monkeypatch.setattr(state, "_fill", noted)
+    weight = torch.randn(64, 3)
+    was = weight.clone()
+    saved = state._Saved(weight, weight.data, was, tensors.fingerprint(weight), None, wants_grad=False, is_leaf=True)
+    saved.restore()
+    assert not filled
+    weight[[0, 1]] = weight[[1, 0]]  # two rows trade places
+    saved.restore()
+    assert len(filled) == 1
+    assert torch.equal(weight, was)
+
+
 def test_objects_are_the_same_after_a_restore(train: Any) -> None:
     trainer = train.Trainer()
     held = {name: getattr(trainer, name) for name in ("net", "mean", "queue", "log", "swapped", "ema", "meter")}

@@ -162,6 +162,33 @@ def test_a_change_between_the_elements_that_are_sampled_shows_in_the_sums(dtype:
     assert far(one, other) > tensors.tolerance(tensors.to_host(one))
 
 
+KINDS = [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.uint8, torch.bool, torch.complex64]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_a_fingerprint_shows_each_change(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "_PART", 8)
+    values = torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0] * 6).to(dtype)
+    seen = {tensors.fingerprint(values.clone()), tensors.fingerprint(values)}
+    assert len(seen) == 1
+    assert seen != {()}
+    for one, other in ((0, 1), (2, 29), (3, 8), (0, 9)):
+        changed = values.clone()
+        changed[one], changed[other] = values[other], values[one]  # two elements trade places
+        assert tensors.fingerprint(changed) not in seen or torch.equal(changed, values)
+    for shift in range(1, 5):
+        assert tensors.fingerprint(torch.cat([values[shift:], values[:shift]])) not in seen
+
+
+def test_the_sign_of_a_zero_is_in_a_fingerprint() -> None:
+    assert tensors.fingerprint(torch.zeros(4)) != tensors.fingerprint(-torch.zeros(4))
+
+
+def test_there_is_no_fingerprint_of_what_is_not_in_one_piece() -> None:
+    for tensor in (torch.zeros(4, 4).T[:2], torch.zeros(3).to_sparse(), torch.zeros(3, dtype=torch.complex64).conj()):
+        assert tensors.fingerprint(tensor) == ()
+
+
 def test_no_copy_of_a_large_tensor_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     class Sizes(TorchDispatchMode):  # type: ignore[misc]
         def __init__(self) -> None:

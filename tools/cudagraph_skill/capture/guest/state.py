@@ -19,12 +19,13 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from cudagraph_skill.capture.guest import compiled, stack
-from cudagraph_skill.capture.guest.tensors import gradient
+from cudagraph_skill.capture.guest.tensors import fingerprint, gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _MAX_OBJECTS = 200_000
+_LARGE = 1 << 24  # bytes, from which a look at each takes less time than to copy them from the host
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SKIPPED = (types.ModuleType, torch.dtype, torch.device, torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph, type(...))
 _HOOKS = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
@@ -398,9 +399,11 @@ class Snapshot:
             return
         size = tensor.numel() * tensor.element_size()
         self.bytes += size
-        alias, grad, wants = tensor.data, tensor.grad if tensor.is_leaf else None, tensor.requires_grad
-        copy = alias.clone() if self.bytes <= most_bytes or not tensor.is_cuda else alias.cpu()
-        self._back.append(functools.partial(_restore_tensor, tensor, alias, copy, grad, wants, tensor.is_leaf))
+        alias, grad = tensor.data, tensor.grad if tensor.is_leaf else None
+        on_host = tensor.is_cuda and self.bytes > most_bytes
+        bits = fingerprint(alias) if on_host and size >= _LARGE else ()
+        copy = alias.cpu() if on_host else alias.clone()
+        self._back.append(_Saved(tensor, alias, copy, bits, grad, tensor.requires_grad, tensor.is_leaf).restore)
 
     def _save_function(self, function: types.FunctionType) -> None:
         self._back.append(functools.partial(_refill_dict, vars(function), dict(vars(function))))
@@ -417,24 +420,40 @@ class Snapshot:
             ]
 
 
-def _restore_tensor(
-    tensor: torch.Tensor, alias: torch.Tensor, copy: torch.Tensor, grad: torch.Tensor | None, wants: bool, leaf: bool
-) -> None:
-    with torch.no_grad():
+class _Saved(NamedTuple):
+    """A tensor as it was: `alias` of its memory, a copy of its elements, and the fingerprint of a large one copied to the host."""
+
+    tensor: torch.Tensor
+    alias: torch.Tensor
+    copy: torch.Tensor
+    bits: tuple[int, ...]
+    grad: torch.Tensor | None
+    wants_grad: bool
+    is_leaf: bool
+
+    def restore(self) -> None:
+        """Put back its memory, elements, gradient and flags."""
+        with torch.no_grad():
+            self._put_back_elements()
+            if self.is_leaf and not self.tensor.is_leaf:
+                with contextlib.suppress(RuntimeError):  # a view, which cannot be
+                    self.tensor.detach_()
+            if self.tensor.is_leaf:
+                self.tensor.requires_grad_(self.wants_grad)
+                self.tensor.grad = self.grad
+
+    def _put_back_elements(self) -> None:
+        tensor, alias, copy = self.tensor, self.alias, self.copy
         if tensor.layout is not torch.strided and not tensor.is_nested:
             tensor.data = copy.to(alias.device, copy=True)  # sparse: an operation in place replaces the parts
-        else:
-            if _freed(alias):
-                alias.untyped_storage().resize_(alias.element_size() * (alias.storage_offset() + copy.numel()))
-            if _memory(tensor) != _memory(alias):
-                tensor.data = alias
+            return
+        freed = _freed(alias)
+        if freed:
+            alias.untyped_storage().resize_(alias.element_size() * (alias.storage_offset() + copy.numel()))
+        if _memory(tensor) != _memory(alias):
+            tensor.data = alias
+        if freed or not self.bits or fingerprint(alias) != self.bits:
             _fill(alias, copy)  # `.data` has a version counter of its own, that of the tensor does not move
-        if leaf and not tensor.is_leaf:
-            with contextlib.suppress(RuntimeError):  # a view, which cannot be
-                tensor.detach_()
-        if tensor.is_leaf:
-            tensor.requires_grad_(wants)
-            tensor.grad = grad
 
 
 def _fill(there: torch.Tensor, copy: torch.Tensor) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     Distance = Callable[["HostCopy", "HostCopy"], float]
 
-_PART = 1 << 24  # elements that are summed at once
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
+_PART = 1 << 22  # elements that are summed at once
 _MAX_ELEMENTS = 1 << 18  # that are copied of one tensor; of a larger one as many, evenly spread, and its sums
 _FLOOR = 1e-4  # below this a value counts as zero when a difference is related to it
 # How far a replay may be from eager where eager itself repeats to the bit, relative to the root mean square. Replays run the same
@@ -171,6 +172,18 @@ def _sums(flat: torch.Tensor) -> torch.Tensor:
     kind = torch.float64 if flat.dtype.is_floating_point else torch.int64
     wide = (part.to(kind) for part in flat.split(_PART))
     return torch.stack([torch.stack((part.sum(), part.abs().sum())) for part in wide]).sum(0)
+
+
+def fingerprint(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return sums over the bits of the elements in their order, which show almost any change; () if they are not in one piece."""
+    plain = tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized or hasattr(tensor, "to_local"))
+    if not plain or not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+        return ()
+    flat = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).reshape(-1)
+    order = torch.arange(1, min(_PART, flat.numel()) + 1, device=flat.device)
+    wide = (part.view(_BITS[part.element_size()]).to(torch.int64) for part in flat.split(_PART))
+    sums = torch.stack([torch.stack((part.sum(), (part * order[: part.numel()]).sum())) for part in wide])
+    return tuple((sums * torch.arange(1, len(sums) + 1, device=flat.device)[:, None]).sum(0).tolist() + sums.sum(0).tolist())
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
