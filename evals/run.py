@@ -193,6 +193,7 @@ def _line(first: str, given: list[dict[str, Any]]) -> str:
         f"{passed} of {len(given)}",
         f"{right} of {len(given)}",
         _spread(of("ratio", "right")),
+        _spread(of("us", "right"), 0),
         _spread(of("memory", "right")),
         _spread(of("minutes"), 1),
         _spread(of("calls"), 0),
@@ -203,7 +204,7 @@ def _line(first: str, given: list[dict[str, Any]]) -> str:
 
 def table(given: list[dict[str, Any]]) -> str:
     """Return figures by task, and of all tasks, for each agent."""
-    head = ["task", "pack", "passed", "right", "time of eager", "memory of eager", "minutes", "calls", "thousand tokens"]
+    head = ["task", "pack", "passed", "right", "time of eager", "us a step", "memory of eager", "minutes", "calls", "thousand tokens"]
     lines = []
     for agent in sorted({row["agent"] for row in given}):
         lines += [f"### {agent}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
