@@ -15,8 +15,9 @@ the ranges, and in no other release of `RELEASES`.
 
 `0.18` is every release 0.18.x, `-` alone every release, `none` no release. TE, MCore and Bridge are the wheels of
 transformer-engine, megatron-core and megatron-bridge, which the command downloads to FOLDER and reads without installing them.
-Command-line options, training loops and scripts are only in the repositories: Megatron-LM and NVIDIA-NeMo/Megatron-Bridge are
-tags of a clone. The result is kept in tests/anchored.json, and tests/test_anchors.py holds that it covers today's sources.
+Command-line options, training loops, scripts and older releases are only in the repositories: Megatron-LM and
+NVIDIA-NeMo/Megatron-Bridge are tags of a clone; megatron/training is in the wheels since 0.17. The result is kept in
+tests/anchored.json, and tests/test_anchors.py holds that it covers today's sources.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ RELEASES = {  # what is read, oldest first
     "2.13.0 2.14.0 2.14.1 2.15.0 2.16.0 2.16.1 2.17.0 2.17.1 2.18.0 2.19.0 2.20.2".split(),
     "MCore": f"{_CORE} 0.19.2".split(),
     "Bridge": f"{_BRIDGE} 0.6.2".split(),
-    "Megatron-LM": _CORE.split(),
-    "NVIDIA-NeMo/Megatron-Bridge": f"0.2.0 {_BRIDGE}".split(),
+    "Megatron-LM": f"0.10.0 0.11.0 0.12.0 0.12.3 0.13.0 0.13.1 {_CORE}".split(),
+    "NVIDIA-NeMo/Megatron-Bridge": f"0.1.0rc3 0.2.0 0.2.1 0.2.2 {_BRIDGE}".split(),
     # for tests/edges.py: the Python files, and the compiled libraries of one release of each minor
     "torch": "1.9.0 1.10.2 1.11.0 1.12.0 1.12.1 1.13.1 2.0.0 2.0.1 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2 2.3.0 2.3.1 2.4.0 "
     "2.4.1 2.5.0 2.5.1 2.6.0 2.7.0 2.7.1 2.8.0 2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0".split(),

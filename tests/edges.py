@@ -1,7 +1,8 @@
 """Ranges of releases that the text claims, and the facts that hold both edges of each.
 
     python tests/edges.py                 list the claims that nothing holds, and count all by package
-    python tests/edges.py FOLDER          look up every fact in the packages, and keep the result in tests/edges.json
+    python tests/edges.py FOLDER Megatron-LM=/path/to/clone NVIDIA-NeMo/Megatron-Bridge=/path/to/clone
+                                          look up every fact in the packages, and keep the result in tests/edges.json
 
 "torch >=2.13", "up to torch 2.12", "MCore 0.15 to 0.17", or "since 2.6" where the package was named before, is a claim with
 one edge or two. An edge lies between two neighbouring releases: what is said is true of one and not of the other.
@@ -157,9 +158,16 @@ def _package(path: str, named: list[str], version: str) -> str:
 
 
 @cache
+def order(package: str) -> list[str]:
+    """Return all releases of a package of the text that were read, as wheels or as tags, oldest first."""
+    known = {release for source, held in HELD.items() if held == package for release in anchors.RELEASES[source]}
+    return sorted(known, key=lambda release: [int(part) for part in re.findall(r"\d+", release)])
+
+
+@cache
 def boundary(package: str, operator: str, version: str) -> int | None:
     """Return the number of the first release beyond an edge, or None where no release was read on one of its sides."""
-    known = anchors.RELEASES[package]
+    known = order(package)
     numbers = [number for number, release in enumerate(known) if f"{release}.".startswith(f"{version}.")]
     if not numbers:
         return None
@@ -168,14 +176,18 @@ def boundary(package: str, operator: str, version: str) -> int | None:
 
 @cache
 def edges_of(source: anchors.Ranged) -> frozenset[int]:
-    """Return the boundaries that a source holds: where its ranges begin and end; the newest release ends an open range."""
+    """Return the boundaries that a source holds: where its ranges begin and end; the newest release ends an open range.
+
+    A range that begins with the oldest release that was read of the source has no edge there.
+    """
     package = HELD[source.package]
+    oldest = order(package).index(anchors.RELEASES[source.package][0])
     found: set[int | None] = set()
     for part in source.ranges.split(","):
         first, _, last = part.partition("-")
         found.add(boundary(package, ">=", first) if first and first != "none" else None)
-        found.add(boundary(package, "<=", last) if last else len(anchors.RELEASES[package]))
-    return frozenset(number for number in found if number)
+        found.add(boundary(package, "<=", last) if last else len(order(package)))
+    return frozenset(number for number in found if number and number > oldest)
 
 
 @cache
@@ -278,21 +290,23 @@ def _compiled(folder: Path, wanted: Iterable[anchors.Ranged]) -> Callable[[str, 
     return lambda release, path: found.get((release, path))
 
 
-def _reader(package: str, folder: Path, wanted: Iterable[anchors.Ranged]) -> Callable[[str, str], str | None]:
+def _reader(
+    package: str, folder: Path, clones: dict[str, str], wanted: Iterable[anchors.Ranged]
+) -> Callable[[str, str], str | None]:
     if package == "libtorch":
         return _compiled(folder, [source for source in wanted if source.package == package])
     if package == "torch":
         wheels = {release: zipfile.ZipFile(_python_files(folder, release)) for release in anchors.RELEASES[package]}
         names = {release: set(wheel.namelist()) for release, wheel in wheels.items()}
         return cache(lambda release, path: wheels[release].read(path).decode() if path in names[release] else None)
-    return anchors.reader(package, folder, {})
+    return anchors.reader(package, folder, clones)
 
 
-def look_up(folder: Path) -> int:
+def look_up(folder: Path, clones: dict[str, str]) -> int:
     """Look up all facts in all releases and keep the result; return 1 if one is stale."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = sorted({fact.source for fact in facts()}, key=lambda source: (source.package, source.path, source.claim))
-    readers = {package: _reader(package, folder, wanted) for package in sorted({source.package for source in wanted})}
+    readers = {package: _reader(package, folder, clones, wanted) for package in sorted({source.package for source in wanted})}
     wrong = {source.source: anchors.stale(source, readers[source.package]) for source in wanted}
     kept = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -308,7 +322,8 @@ def look_up(folder: Path) -> int:
 def main() -> int:
     """Look up the facts, or list the claims without one."""
     if sys.argv[1:]:
-        return look_up(Path(sys.argv[1]))
+        folder, *clones = sys.argv[1:]
+        return look_up(Path(folder), dict(clone.split("=", 1) for clone in clones))
     found = list(claims(read_sections(documents(skill_root()))))
     held = [holds(claim) for claim in found]
     for claim, held_too in zip(found, held, strict=True):
