@@ -15,8 +15,10 @@ from edges import KEPT, Claim, boundary, claims, edges_of, facts, holds, listed
 if TYPE_CHECKING:
     from cudagraph_skill.corpus.section import Section
 
-# Ranges that no fact holds yet, of packages whose wheels can be read. These numbers may only fall.
-OPEN = {"TE": 76, "MCore": 83, "Bridge": 25}
+# Packages of which every range has both edges, or is listed.
+COMPLETE = ("torch", "MCore", "Bridge")
+# Ranges that no fact holds yet, of the other packages whose wheels can be read. These numbers may only fall.
+OPEN = {"TE": 73}
 # Sections whose sources name no phrase that a check can look up, and that no fact here speaks of. This number may only fall:
 # name a phrase, or say `source: advice: …` where the text follows from other sections.
 WITHOUT_PHRASE = 432
@@ -44,8 +46,8 @@ def test_the_kept_result_is_of_todays_facts_and_all_of_them_hold() -> None:
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", kept["date"])
 
 
-def test_every_range_of_torch_has_both_edges_or_is_listed(found: list[Claim]) -> None:
-    without = Counter(claim.key for claim in found if claim.package == "torch" and not holds(claim))
+def test_every_range_has_both_edges_or_is_listed(found: list[Claim]) -> None:
+    without = Counter(claim.key for claim in found if claim.package in COMPLETE and not holds(claim))
     assert without - listed() == Counter(), "a range without its fact: see tests/edges.py"
     assert listed() - without == Counter(), "remove the `?` lines of what holds, or is gone"
 
@@ -67,7 +69,7 @@ def test_nearly_every_range_of_torch_fails_when_it_is_moved_by_one_release(found
     assert sum(not holds(claim) for claim in moved) >= 0.9 * len(moved)
 
 
-def test_ranges_of_megatron_and_transformer_engine_without_edges_only_become_fewer(found: list[Claim]) -> None:
+def test_ranges_of_transformer_engine_without_edges_only_become_fewer(found: list[Claim]) -> None:
     without = Counter(claim.package for claim in found if claim.package in OPEN and not holds(claim))
     assert {package: number for package, number in without.items() if number > OPEN[package]} == {}
 
@@ -153,3 +155,17 @@ def test_edges_of_ranges() -> None:
     assert ends('torch@2.8-2.9 f.py "f"') == {boundary("torch", ">=", "2.8"), boundary("torch", "<=", "2.9")}
     assert ends('libtorch@-2.7 f.so "f"') == {boundary("torch", ">=", "2.8")}
     assert ends('torch@none f.py "f"') == {len(known)}
+
+
+def test_an_edge_needs_a_release_before_it() -> None:
+    core = edges.order("MCore")
+    assert core == anchors.RELEASES["Megatron-LM"] + ["0.19.2"]
+
+    def ends(source: str) -> list[str]:
+        parsed = anchors.parsed(source)
+        assert parsed
+        return [core[number] for number in sorted(edges_of(parsed)) if number < len(core)]
+
+    assert ends('Megatron-LM@0.14- f.py "f"') == ["0.14.0"]
+    assert ends('MCore@0.14- f.py "f"') == []  # 0.14.0 is the oldest wheel that is read
+    assert ends('MCore@0.15-0.16 f.py "f"') == ["0.15.0", "0.17.0"]
