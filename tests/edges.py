@@ -12,7 +12,8 @@ tests/anchors.py reads it.
     keep_graph = torch@2.8- torch/cuda/graphs.py "keep_graph"
     #stale-default-stream = libtorch@2.13- libtorch_cpu.so "has a stale reference to the default stream"
 
-A claim holds if facts whose words are near it, or ranged sources of its section or of what it names, have all its edges.
+A claim holds if facts whose words are near it, or ranged sources of what it names, have all its edges. The ranged sources of
+its section count where there are none of these.
 `torch` is the smallest wheel of a release: Python files, stubs, headers. `libtorch` is the printable text of the libraries in
 its CUDA wheel, one release of each minor; GCC may cut a text in two there. FOLDER keeps both, 4 GB. A line
 `? FILE#anchor torch >=2.13` is a claim that nothing holds yet.
@@ -48,6 +49,7 @@ FACTS = HERE / "edges.txt"
 
 HELD = {"torch": "torch", "libtorch": "torch", "TE": "TE", "MCore": "MCore", "Megatron-LM": "MCore", "Bridge": "Bridge"}
 HELD["NVIDIA-NeMo/Megatron-Bridge"] = "Bridge"  # which package of the text a source's package is about
+LOOSE = ("TE",)  # sources of a section may hold ranges of these also where a fact speaks of the line
 
 _NAMES = {  # how the text names a package, and what its versions look like
     "torch": (r"torch|PyTorch", r"1\.(9|1[0-3])(\.\d)?$|2\.(\d|1[0-5])(\.\d)?$"),
@@ -228,11 +230,12 @@ def _own(section: Section) -> list[anchors.Ranged]:
 
 
 def holders(claim: Claim) -> list[anchors.Ranged]:
-    """Return the sources that speak of a claim: facts with its words, and ranged sources of its section."""
+    """Return the sources that speak of a claim: facts with its words, or else the ranged sources of its section."""
     near = claim.near.lower()
     mine = [fact.source for fact in (*facts(), *_named()) if all(word in near for word in fact.words)]
-    mine += _own(claim.section)
-    return [source for source in mine if HELD[source.package] == claim.package]
+    mine = [source for source in mine if HELD[source.package] == claim.package]
+    own = [source for source in _own(claim.section) if HELD[source.package] == claim.package]
+    return mine + own if claim.package in LOOSE else mine or own
 
 
 def holds(claim: Claim) -> bool:

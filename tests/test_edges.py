@@ -21,7 +21,7 @@ COMPLETE = ("torch", "MCore", "Bridge")
 OPEN = {"TE": 73}
 # Sections whose sources name no phrase that a check can look up, and that no fact here speaks of. This number may only fall:
 # name a phrase, or say `source: advice: …` where the text follows from other sections.
-WITHOUT_PHRASE = 432
+WITHOUT_PHRASE = 412
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +58,17 @@ def test_nearly_all_ranges_of_torch_have_both_edges(found: list[Claim]) -> None:
     assert sum(map(holds, mine)) >= 0.95 * len(mine)
 
 
-def test_nearly_every_range_of_torch_fails_when_it_is_moved_by_one_release(found: list[Claim]) -> None:
-    minors = list(dict.fromkeys(".".join(release.split(".")[:2]) for release in anchors.RELEASES["torch"]))
-    mine = [claim for claim in found if claim.package == "torch" and holds(claim)]
+# How many of the moved ranges fail: a line with several ranges has the facts of each. These numbers may only rise.
+@pytest.mark.parametrize(("package", "share"), [("torch", 0.9), ("MCore", 0.75), ("Bridge", 0.63)])
+def test_most_ranges_fail_when_they_are_moved_by_one_release(package: str, share: float, found: list[Claim]) -> None:
+    minors = list(dict.fromkeys(".".join(release.split(".")[:2]) for release in edges.order(package)))
+    mine = [claim for claim in found if claim.package == package and holds(claim)]
     moved = []
     for claim in mine:
         at = minors.index(".".join(claim.edges[0][1].split(".")[:2]))
         others = [minors[number] for number in (at - 1, at + 1) if 0 < number < len(minors) - 1]
         moved += [claim._replace(edges=((claim.edges[0][0], other), *claim.edges[1:])) for other in others]
-    assert sum(not holds(claim) for claim in moved) >= 0.9 * len(moved)
+    assert sum(not holds(claim) for claim in moved) >= share * len(moved)
 
 
 def test_ranges_of_transformer_engine_without_edges_only_become_fewer(found: list[Claim]) -> None:
