@@ -191,11 +191,12 @@ class Question:
         return best.coverage >= 0.45 and unknown <= 0.15
 
     def _is_of_another_subject(self, best: Section) -> bool:
-        """Return whether it names a subject that the best section does not, or none of the field besides."""
+        """Return whether it names a subject that the best section does not, or neither CUDA graphs nor a word of the field besides."""
         strangers = terms.elsewhere(self.text)
-        about = " ".join((*best.headings, *best.asks)).lower()
+        about = re.findall(r"[\w.]+", " ".join((*best.headings, *best.asks)).lower())
         besides = self.words & terms.anchors() - _EVERYWHERE - set(terms.words(" ".join(strangers)))
-        return any(name not in about for name in strangers) or (bool(strangers) and not besides)
+        alone = bool(strangers) and not besides and not terms.is_ours(self.text)
+        return alone or any(name not in about for name in strangers)
 
 
 def checked(question: str) -> str:
