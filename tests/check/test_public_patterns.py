@@ -284,6 +284,29 @@ def test_arguments_that_only_numbers_suit_are_no_tensors(definition: str) -> Non
     assert ids(read(f"import torch\n{definition}\n", every=True)) & {"CG202", "CG207", "CG216"} == set()
 
 
+@pytest.mark.parametrize(
+    ("alias", "annotation", "tensor"),
+    [
+        ("T = torch.Tensor", "T", True),
+        ("T = torch.Tensor", "'T'", True),
+        ("T: TypeAlias = torch.Tensor", "T", True),
+        ("from torch import Tensor as T", "T", True),
+        ("if TYPE_CHECKING:\n    from torch import Tensor as T", "T", True),
+        ("T = torch.Tensor\nMask = Optional[T]", "Mask", True),
+        ("Tensor = TypeVar('torch.tensor')", "Tensor", True),
+        ("T = torch.Tensor", "list[T]", False),
+        ("T = torch.Tensor | float", "T", False),
+        ("T = np.ndarray", "T", False),
+        ("T = U\nU = T", "T", False),
+    ],
+)
+def test_an_annotation_may_be_a_name_of_the_modules_own(alias: str, annotation: str, *, tensor: bool) -> None:
+    text = f"import torch\n{alias}\ndef f(given: {annotation}):\n    if given > 0:\n        return given\n"
+    wanted = {"CG202"} if tensor else set()
+    assert ids(read(text, "f")) == wanted
+    assert ids(read(text, every=True)) == wanted
+
+
 METHODS = """
 import torch
 class Net(torch.nn.Module):

@@ -386,19 +386,19 @@ def _aimed(project: Project, path: list[ast.AST], done: set[int], unread: list[U
 def _every(source: Source, unread: list[Unread], options: Options) -> Iterator[Reader]:
     """Yield readers of each forward, and of each function of the module that seems to take tensors, read as captured code."""
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.guesses import aliases_in, takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     shared: dict[tuple[ast.AST, int], Value] = {}  # what functions return: each is followed but once, and named itself besides
     project = _project(source, options)
-    wanted = _forwards(project.main.tree)
+    wanted, aliases = _forwards(project.main.tree), aliases_in(project.main.tree)
     first = Reader(project, answers, _BUDGET)
     if wanted:
         _attempt(first, lambda: _loaded(first), "the top level", unread)
     for name, path in wanted:
         reader, wrong = None, -1
         # Where arguments only looked like tensors, it is read again without these; or not at all, if none is left.
-        while len(project.no_tensors) > wrong and (reader is None or takes_tensors(path[-1], project.no_tensors)):
+        while len(project.no_tensors) > wrong and (reader is None or takes_tensors(path[-1], aliases, project.no_tensors)):
             wrong = len(project.no_tensors)
             reader, summaries = Reader(project, answers, _BUDGET), dict(shared)
             _inherit(reader, first)
@@ -412,18 +412,20 @@ def _every(source: Source, unread: list[Unread], options: Options) -> Iterator[R
 def _forwards(tree: ast.Module) -> list[tuple[str, list[ast.AST]]]:
     """Return functions of a module that take tensors, and the forward of each class, with their names; the last of several with one name."""
     from cudagraph_skill.check.interpreter import syntax  # noqa: PLC0415 - not for a file that captures nothing
-    from cudagraph_skill.check.interpreter.guesses import takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.guesses import aliases_in, takes_tensors  # noqa: PLC0415 - not for a file that captures nothing
 
-    last = {node.name: node for node in _definitions(tree)}
+    last, aliases = {node.name: node for node in _definitions(tree)}, aliases_in(tree)
     forwards: list[tuple[str, list[ast.AST]]] = []
     classes: list[ast.ClassDef] = []
     for name, node in sorted(last.items(), key=lambda item: item[1].lineno):
         if isinstance(node, ast.ClassDef):
             classes.append(node)
             forwards += [(f"{name}.forward", [node, inner]) for inner in _named(node, "forward")[-1:]]
-        elif takes_tensors(node):
+        elif takes_tensors(node, aliases):
             forwards.append((name, [node]))
-    others = [(node, method) for node in classes if _is_module(node) for method in _methods(node) if takes_tensors(method)]
+    others = [
+        (node, method) for node in classes if _is_module(node) for method in _methods(node) if takes_tensors(method, aliases)
+    ]
     mentioned = syntax.attributes(tree) if others else frozenset()
     return forwards + [
         (f"{node.name}.{method.name}", [node, method]) for node, method in others if _is_entry(method.name, mentioned)

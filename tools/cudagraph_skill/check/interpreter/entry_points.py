@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudagraph_skill.check.interpreter.capture_sites import Definition, builders
 from cudagraph_skill.check.interpreter.frames import Frame
-from cudagraph_skill.check.interpreter.guesses import guess
+from cudagraph_skill.check.interpreter.guesses import aliases_in, guess
 from cudagraph_skill.check.interpreter.symbols import fresh
 from cudagraph_skill.check.interpreter.values import (
     Array,
@@ -76,7 +76,7 @@ class EntryPoints:
             if argument.arg in {"device", "dev"}:
                 guessed[argument.arg] = const("cuda")
             elif argument.arg not in function.defaults:
-                guessed[argument.arg] = guess(argument, node)
+                guessed[argument.arg] = guess(argument, node, aliases_in(function.module.tree))
         return guessed
 
     def guessed_inputs(self, function: Value) -> list[Value]:
@@ -200,7 +200,7 @@ class EntryPoints:
     def _guess(self, argument: ast.arg, node: ast.AST) -> Value:
         if argument in self.machine.project.no_tensors:
             return Array()
-        value = guess(argument, node)
+        value = guess(argument, node, aliases_in(self.main.tree))
         if argument.annotation is None and isinstance(value, Tensor):
             self.machine.guessed.update(dict.fromkeys(value.storages, argument))
         return value

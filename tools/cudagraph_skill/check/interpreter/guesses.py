@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter import syntax
@@ -11,6 +12,8 @@ from cudagraph_skill.check.interpreter.values import Array, Host, Mapping, Seque
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+
+Aliases = dict[str, ast.expr]  # what a module's own names for types stand for
 
 _TENSOR_NAMES = {
     "x", "y", "z", "input", "inputs", "hidden_states", "hidden", "input_ids", "attention_mask", "mask", "logits", "labels", "target",
@@ -52,10 +55,10 @@ _SCALARS = {"int", "float", "bool", "str", "Number"}
 _ON_HOST = {"ndarray", "NDArray", "DataFrame", "Path", "PathLike", "Image"}
 
 
-def guess(argument: ast.arg, node: ast.AST) -> Value:
+def guess(argument: ast.arg, node: ast.AST, aliases: Aliases) -> Value:
     """Return what an argument is likely to be: by its annotation, by how the body uses it, by its name."""
     if argument.annotation is not None:
-        annotated = _annotated(argument.annotation)
+        annotated = _annotated(argument.annotation, aliases)
         if annotated is not None:
             return annotated
     default = _default(argument, node)
@@ -105,21 +108,61 @@ def _default(argument: ast.arg, node: ast.AST) -> ast.expr | None:
     return next((default for name, default in pairs if name is argument), None)
 
 
-def takes_tensors(node: ast.AST, others: Collection[ast.arg] = ()) -> bool:
+def takes_tensors(node: ast.AST, aliases: Aliases, others: Collection[ast.arg] = ()) -> bool:
     """Tell whether a function seems to take tensors, alone or in a list, with arguments that are not among `others`."""
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    return any(tensors_in(guess(argument, node)) for argument in arguments if argument not in others)
+    return any(tensors_in(guess(argument, node, aliases)) for argument in arguments if argument not in others)
 
 
-def _annotated(annotation: ast.expr) -> Value | None:
+@remembered
+def aliases_in(tree: ast.Module) -> Aliases:
+    """Return what a module gives a name of its own: `T = torch.Tensor`, `from torch import Tensor as T`, `type T = Tensor | None`."""
+    aliases: Aliases = {}
+    waiting: list[ast.stmt] = list(tree.body)
+    for statement in waiting:  # grows on the way
+        target = getattr(statement, "target", getattr(statement, "name", None))
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else target
+        value = getattr(statement, "value", None)
+        if isinstance(statement, (ast.If, ast.Try)):
+            waiting += statement.body
+        elif isinstance(statement, ast.ImportFrom):
+            aliases |= {alias.asname: ast.Name(alias.name) for alias in statement.names if alias.asname}
+        elif isinstance(target, ast.Name) and isinstance(value, ast.expr):
+            aliases[target.id] = value
+    # A name that says it itself needs no other, least of all `Tensor = TypeVar("torch.tensor")`.
+    return {name: value for name, value in aliases.items() if not name.endswith("Tensor")}
+
+
+class _Spelled(ast.NodeTransformer):
+    """Put what names stand for in their place, each of them once."""
+
+    def __init__(self, aliases: Aliases) -> None:
+        self.aliases = aliases
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Return what a name stands for."""
+        rest = {name: value for name, value in self.aliases.items() if name != node.id}
+        return _spelled(self.aliases[node.id], rest) if node.id in self.aliases else node
+
+
+def _spelled(annotation: ast.expr, aliases: Aliases) -> ast.expr:
+    """Return an annotation without the names that its module made up."""
+    if not aliases.keys() & syntax.names(annotation):
+        return annotation
+    spelled: ast.expr = _Spelled(aliases).visit(deepcopy(annotation))
+    return spelled
+
+
+def _annotated(annotation: ast.expr, aliases: Aliases) -> Value | None:
     """Return what an annotation says; None where that is nothing about tensors or numbers."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.parse(annotation.value, mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             return None
+    annotation = _spelled(annotation, aliases)
     # `list[Tensor]` is a list of tensors, `Optional[Tensor]` a tensor: the outermost name tells them apart.
     outer = _name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
     words = {_name(part) for part in ast.walk(annotation)} - {""}
