@@ -124,6 +124,30 @@ def test_options_that_nobody_knows_are_not_taken_to_be_absent(line: str, wanted:
     assert ids(read(OPTIMIZER.format(line))) & {"CG235", "CG238"} == wanted
 
 
+ADAGRAD = """
+import torch
+w = torch.nn.Parameter(torch.zeros(4, device="cuda"))
+optimizer = torch.optim.{}
+with torch.cuda.graph(torch.cuda.CUDAGraph()):
+    w.sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        ("Adagrad([w], lr=0.1)", set()),
+        ("Adagrad([w], lr=0.1, lr_decay=0.1)", {"CG112"}),
+        ("Adagrad([w], lr=0.1, lr_decay=0.1, fused=True)", set()),
+        ("Adagrad([{'params': [w], 'lr_decay': 0.1}, {'params': [], 'fused': True}], lr=0.1)", {"CG112"}),
+        ("SGD([w], lr=0.1, momentum=0.9)", {"CG405"}),
+    ],
+)
+def test_adagrad_makes_its_state_early_and_counts_on_the_gpu_where_it_is_fused(made: str, wanted: set[str]) -> None:
+    assert ids(read(ADAGRAD.format(made))) & {"CG112", "CG405"} == wanted
+
+
 SCALER = """
 import torch
 def run(optimizer, scaler=torch.amp.GradScaler()):

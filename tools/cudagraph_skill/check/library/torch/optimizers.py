@@ -35,6 +35,7 @@ Kwargs = dict[str, Value]
 
 _NEEDS_CAPTURABLE = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", "Rprop", "ASGD"}
 _FORMS = ("capturable", "fused", "foreach")  # options of a constructor that decide what its step does
+_STATE_FROM_START = {"Adagrad"}  # its constructor makes it
 _NO_CAPTURED_FORM = {"LBFGS", "Adafactor", "SparseAdam"}
 
 
@@ -185,7 +186,7 @@ def _step(machine: Machine, owner: Object, last: str, args: Args, kwargs: Kwargs
 
 
 def _stateful(last: str, groups: list[Mapping]) -> bool:
-    return last != "SGD" or any(_flag(groups, "momentum"))
+    return last not in _STATE_FROM_START and (last != "SGD" or any(_flag(groups, "momentum")))
 
 
 def _sink_option(machine: Machine, group: Mapping, name: str, node: ast.AST) -> None:
@@ -216,7 +217,9 @@ def _step_hazards(machine: Machine, owner: Object, last: str, groups: list[Mappi
         )
     if last in _NO_CAPTURED_FORM:
         both("CG236", f"steps {last}, which reads values on the host and has no captured form", f"{last} has no captured form")
-    if last == "Adagrad" and any(_flag(groups, "lr_decay")):
+    # With fused=True the step count is on the GPU.
+    counts = [decay and not fused for decay, fused in zip(_flag(groups, "lr_decay"), _flag(groups, "fused"), strict=True)]
+    if last == "Adagrad" and any(counts):
         both(
             "CG112",
             "decays its learning rate by a step count that Python keeps (lr_decay)",
