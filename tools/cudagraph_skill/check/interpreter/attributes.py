@@ -218,10 +218,10 @@ def set_attribute(machine: Machine, target: ast.Attribute, owner: Value, new: Va
 
 def _set_by_class(machine: Machine, target: ast.Attribute, owner: Instance, new: Value) -> bool:
     """Run the property setter, or the `__setattr__`, that the class has for this attribute; tell whether there is one."""
-    setter = owner.cls.slots.get(f"{target.attr}.setter")
+    setter = owner.cls.find(f"{target.attr}.setter")
     custom = owner.cls.find("__setattr__")
     if setter is not None:
-        machine.call(setter, [owner, new], {}, target)
+        machine.call(setter[1], [owner, new], {}, target)
         return True
     # A `__setattr__` that sets attributes itself does not mean to call itself.
     if custom and machine.frame.function != "__setattr__":

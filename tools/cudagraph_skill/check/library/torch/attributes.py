@@ -74,6 +74,8 @@ def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value
         return _of_sequence(owner, name)
     if isinstance(owner, Class):
         return objects.of_class(machine, owner, name)
+    if isinstance(owner, Function) and "property" in owner.marks:
+        return Method(owner, name)  # `setter`, which decorates
     if isinstance(owner, (Function, Partial)) and name == "__name__":
         return Host("str", sym=mix("name", owner.sym))
     if type(owner) is Value or isinstance(owner, (Function, Partial, Native)):
