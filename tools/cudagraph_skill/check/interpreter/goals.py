@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter import syntax
-from cudagraph_skill.check.interpreter.capture_sites import Definition, Path
+from cudagraph_skill.check.interpreter.capture_sites import Definition, Path, capture_paths
+from cudagraph_skill.check.interpreter.remembered import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +32,12 @@ class Goal:
         """Return which branch leads to the capture: True for the body, False for the other; None if both or neither."""
         body, other = self.leads(node.body), self.leads(node.orelse)
         return body if body != other else None
+
+
+@remembered
+def leading_to_captures(tree: ast.Module) -> frozenset[int]:
+    """Return the ids of all nodes on the ways to captures."""
+    return frozenset().union(*(_leading(tree, path) for path in capture_paths(tree)))
 
 
 def _leading(tree: ast.Module, path: Path) -> frozenset[int]:

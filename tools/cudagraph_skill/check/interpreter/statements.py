@@ -12,6 +12,7 @@ from cudagraph_skill.check.interpreter.branches import assume, decide, refills, 
 from cudagraph_skill.check.interpreter.capture_sites import calls_graph
 from cudagraph_skill.check.interpreter.definitions import define, define_class, import_modules, import_names
 from cudagraph_skill.check.interpreter.frames import BREAK, CONTINUE, NEXT, RAISE, RETURN
+from cudagraph_skill.check.interpreter.goals import leading_to_captures
 from cudagraph_skill.check.interpreter.identity import outline
 from cudagraph_skill.check.interpreter.items import delete_item, look_at_updated_item, sample_item
 from cudagraph_skill.check.interpreter.iteration import TURNS, iterate, run_generator
@@ -138,6 +139,7 @@ def _for(machine: Machine, node: ast.For | ast.AsyncFor) -> int:
     source = machine.value(node.iter)
     status, before = NEXT, machine.steps
     same = not machine.inside and _repeats(node)
+    lazy = not machine.inside and id(node) in leading_to_captures(machine.frame.module.tree)
     written: list[object] = []
 
     def turn(item: Value) -> int:
@@ -147,7 +149,7 @@ def _for(machine: Machine, node: ast.For | ast.AsyncFor) -> int:
         status = machine.block(node.body)
         return BREAK if status == NEXT and same and _is_enough(machine, written, mark, before) else status
 
-    broke = iterate(machine, source, node.iter, turn)
+    broke = iterate(machine, source, node.iter, turn, _WARM if lazy else 2)
     if _leads(machine, node.body):  # there were no items, or too few
         turn(Value())
     # Where the number of turns is not known, the loop may as well end without leaving.

@@ -89,8 +89,12 @@ class Host(Value):
         # A rank does not change in one process, but other processes have another.
         return self._with(frozenset(origin for origin in self.origins if origin.id == "CG706"))
 
-    def _with(self, origins: Origins) -> Host:
-        same = Host(self.kind, self.value, self.sym, origins)
+    def renamed(self, how: str) -> Host:
+        """Return another value of which the same is known."""
+        return self._with(self.origins, mix(how, self.sym))
+
+    def _with(self, origins: Origins, sym: Sym | None = None) -> Host:
+        same = Host(self.kind, self.value, self.sym if sym is None else sym, origins)
         same.least = self.least
         return same
 
