@@ -12,7 +12,8 @@ One file:
    `memory.Memory.read` marks a host value that changes from round to round with its origin.
 5. Where GPU work depends on a marked value, `reports.Reports.sink` reports the origin; hazards that do not depend on change
    are reported at once with `reports.Reports.report`. `frames.Frames.via` gives the calls that lead there.
-6. `replays.Replays` follows what a script does after its capture.
+6. `replays.Replays` follows what a script does after its capture. Where it changes a Python value before a replay, `frozen.Frozen`
+   reads the capture once more with a mark on that value.
 7. A capture that nothing has come to is a `goals.Goal`: conditions and early returns are taken to lead there. What is not known at
    all and used as a tensor is one by `assumptions`, and what follows from that is likely, not certain.
 8. What a finding rests on is kept by `reasons` where that is asked for. Functions of installed packages are followed on steps of

@@ -175,14 +175,19 @@ class Reader:
 
     def script(self, *, program: bool = False) -> None:
         """Run the module, as `program` at any length; each capture on the way is read."""
+        self._load(program=program)
+        self._guarded(self.replays.frozen.report)
+
+    def _load(self, *, program: bool = False) -> None:
         self.machine.torch.script = True
         self._guarded(lambda: self.machine.load(self.project.main, program=program), program=True)
         self._report_pools()
 
     def run_root(self, root: list[ast.AST]) -> None:
         """Run the module, then a function that nobody in the file calls and that captures."""
-        self.script()
+        self._load()
         self._guarded(lambda: self._run_root(root), program=True)
+        self._guarded(self.replays.frozen.report)
 
     def _run_root(self, root: list[ast.AST]) -> None:
         self.entry_points.enter_module()
@@ -226,8 +231,9 @@ class Reader:
 
     def run_definitions(self, definitions: Path, *, bare: bool = False) -> None:
         """Run the module, then the definitions around a capture, each with guessed arguments; `bare` objects are not initialized."""
-        self.script()
+        self._load()
         self._guarded(lambda: self._run_definitions(definitions, bare=bare), program=True)
+        self._guarded(self.replays.frozen.report)
 
     def _run_definitions(self, definitions: Path, *, bare: bool) -> None:
         for place, node in enumerate(definitions):
@@ -278,7 +284,8 @@ class Reader:
         status = self._round(context, body, scope, saved, report=True)
         self._end()
         self._report_whole(node, warm)
-        self.replays.remember(context, node, gradients_left=left)
+        owner = self.replays.remember(context, node, gradients_left=left)
+        self.replays.frozen.remember(owner, statement, lambda: body(context), saved)
         return status
 
     def _round(
@@ -382,6 +389,7 @@ class Reader:
                 machine.finish_round(result)
             machine.inside = machine.reporting = False
         machine.torch.graphing = False
+        self.replays.frozen.remember(function, node, lambda: machine.call(function, args, {}, node))
 
     def _report_graphed(self, function: Value, node: ast.AST) -> None:
         machine = self.machine

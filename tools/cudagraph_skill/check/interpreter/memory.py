@@ -56,6 +56,14 @@ class Change(NamedTuple):
     key: Any
 
 
+class Found(NamedTuple):
+    """A Python value that captured code found in a slot."""
+
+    holder: Holder
+    key: Any
+    value: Host
+
+
 class Memory(Reports):
     """The slots of a run: what each round wrote and read in them."""
 
@@ -86,6 +94,7 @@ class Memory(Reports):
         self.read_at: dict[Slot, list[Site]] = {}
         self.set_inside: set[Slot] = set()  # slots that captured code has written
         self.region_reads: dict[Slot, tuple[Holder, Any, frozenset[int]]] = {}  # GPU tensors that the region found in a slot
+        self.found: dict[Slot, Found] = {}  # Python values that it found in one
         self.emptied: set[Slot] = set()  # containers that were cleared before anything looked into them
 
     # Rounds -----------------------------------------------------------------------------------------------------------
@@ -198,14 +207,15 @@ class Memory(Reports):
         old = holder.slots.get(key)
         self.journal.append((holder.slots, key, old))
         holder.slots[key] = value
-        if not self.inside and self.torch.script and (isinstance(value, Tensor) or type(value) is Value):
+        # A Python value matters only where a capture has found another one there.
+        if not self.inside and self.torch.script and (self.round or isinstance(value, Tensor) or type(value) is Value):
             self._note_binding((id(holder), key), value, node)
         # What this round has made itself is gone after it.
         if self.round and holder.made < self.round:
             self._remember(holder, key, old, node)
 
     def _note_binding(self, slot: Slot, value: Value, node: ast.AST) -> None:
-        """Note where a script binds a name to a tensor, or to what may be one: a replay goes on reading the one before."""
+        """Note where a script binds a name: a replay goes on reading the tensor, or the number, that was there before."""
         self.bound_at[slot] = self.site(node)
         if self.binding is not None and self.copying and isinstance(value, Tensor):
             self.binding(slot, value, node)
@@ -254,8 +264,9 @@ class Memory(Reports):
         slot = (id(holder), key)
         if not self.inside:
             return self._read_outside(slot, value)
-        if isinstance(value, Tensor) and value.on_gpu and self.torch.script:
-            self.region_reads[slot] = (holder, key, value.storages)
+        self._note_found(holder, key, value)
+        if slot in self.since and slot not in self.set_inside:
+            return self._stale(slot, node)
         # What this round has made itself is new in every call, so nothing of it is frozen from an earlier one.
         if holder.made >= self.round:
             return value
@@ -269,6 +280,27 @@ class Memory(Reports):
         self.read_slots[slot] = Change(holder, key)
         self.read_at.setdefault(slot, []).append(self.site(node))
         return self._changing(slot, value, node)
+
+    def _note_found(self, holder: Holder, key: Any, value: Value) -> None:
+        """Note what captured code of a script finds in a slot: a replay goes on with it, whatever is put there later."""
+        slot = (id(holder), key)
+        if not self.torch.script:
+            return
+        if isinstance(value, Tensor) and value.on_gpu:
+            self.region_reads[slot] = (holder, key, value.storages)
+        elif isinstance(value, Host) and slot not in self.set_inside:
+            self.found.setdefault(slot, Found(holder, key, value))
+
+    def _stale(self, slot: Slot, node: ast.AST) -> Value:
+        """Mark a Python value that is another one when this capture is replayed."""
+        since = self.since[slot]
+        if since.hazard == "CG103":
+            message = f"the argument {quoted(node)} differs from call to call; the graph keeps the value that it has at capture"
+        else:
+            path, line, _ = since.site
+            place = f"line {line}" if path == self.site(node)[0] else f"{path}:{line}"
+            message = f"{quoted(node)} is set after the capture ({place}); the graph keeps the value that it has at capture"
+        return since.then.marked(self.origin(since.hazard, node, message, slot))
 
     def _read_outside(self, slot: Slot, value: Value) -> Value:
         # Before the first capture, or call of a function with graphs of its own, nothing is an output of a graph.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill.check import edits
+from cudagraph_skill.check.interpreter.frozen import Frozen
 from cudagraph_skill.check.interpreter.reachable import reachable
 from cudagraph_skill.check.interpreter.values import (
     Holder,
@@ -53,6 +54,7 @@ class Replays:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        self.frozen = Frozen(machine)
         self.captured: list[Captured] = []
         self.count = 0
         self.replayed: set[int] = set()  # graphs that were replayed since their capture: what is in their outputs is a result
@@ -70,8 +72,8 @@ class Replays:
 
     # Captures ---------------------------------------------------------------------------------------------------------
 
-    def remember(self, graph: Object, node: ast.AST, *, gradients_left: bool) -> None:
-        """Note what replays of this capture will go on reading, by the slots that the script has for it."""
+    def remember(self, graph: Object, node: ast.AST, *, gradients_left: bool) -> Value | None:
+        """Note what replays of this capture will go on reading, by the slots that the script has for it; return its graph."""
         machine, state = self.machine, self.machine.torch
         slots = {
             slot: (holder, key, storages, machine.bound_at.get(slot))
@@ -101,6 +103,7 @@ class Replays:
         self.replayed.discard(id(owner))
         self.open = list(machine.frames)
         self.report_pools(self.alive(), several=True)
+        return owner
 
     def alive(self, *results: Value) -> list[Value]:
         """Return what is alive at this moment: running calls, modules, results."""
@@ -199,6 +202,8 @@ class Replays:
             self._on_replay(owner)
         elif name == "graphed" and isinstance(owner, Partial):
             self._on_graphed_call(owner)
+        elif name == "replayed" and isinstance(owner, Partial):
+            self.frozen.compare(owner.function)
         elif name == "zero_grad" and type(owner) is Value:
             self.accumulating = None  # whose gradients these are is not known
         elif self.captured and name in _MODULE_CHANGES:
@@ -254,6 +259,7 @@ class Replays:
             self.replayed.add(id(graph))
             # A graph that is replayed was kept: is another one kept beside it?
             self.report_pools(self.alive())
+        self.frozen.compare(graph)
         for capture in self.captured:
             if capture.graph is graph:
                 self._report_rebound_inputs(capture)
@@ -279,6 +285,7 @@ class Replays:
     def _on_graphed_call(self, owner: Partial) -> None:
         """Look at a call of a graphed callable: a replay, if its module is in the mode of the capture."""
         self.count += 1
+        self.frozen.compare(owner.function)
         mode = self.modes.get(id(owner.function))
         now = owner.function.slots.get("training") if isinstance(owner.function, Holder) else None
         place = self.machine.torch.mode_at.get(id(owner.function))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cudagraph_skill.check.findings import Edit, Finding
 from cudagraph_skill.check.interpreter import reasons
 from cudagraph_skill.check.interpreter.frames import Frames, Site
-from cudagraph_skill.check.interpreter.values import NONE, Object, Origin, Origins, Value, origins_of, quoted
+from cudagraph_skill.check.interpreter.values import NONE, Host, Object, Origin, Origins, Value, origins_of, quoted
 
 if TYPE_CHECKING:
     import ast
@@ -30,6 +30,15 @@ class Write(NamedTuple):
     via: tuple[str, ...]
 
 
+class Since(NamedTuple):
+    """A Python value that a capture found in a slot, what is there at a replay, where that was set, and which hazard it is."""
+
+    then: Host
+    now: Value
+    site: Site
+    hazard: str
+
+
 class Reports(Frames):
     """The findings of the round that reports, and what decides whether code that runs now may add one."""
 
@@ -47,6 +56,7 @@ class Reports(Frames):
         self.writes: dict[Slot, list[Write]] = {}
         self.starts: list[dict[Slot, tuple[object, Value | None]]] = []  # of each round: what the dirty slots held
         self.sunk: set[Slot] = set()  # slots on which GPU work depends
+        self.since: dict[Slot, Since] = {}  # what the program changes between the capture that is read once more and a replay
 
     def report(self, hazard: str, node: ast.AST, message: str, edit: Edit | None = None, *, certain: bool = True) -> None:
         """Add a finding at `node`, unless this round does not report."""
@@ -119,10 +129,11 @@ class Reports(Frames):
                 continue
             # The caller passes the argument rightly: the line to change is the one that freezes it.
             because = self._reasons_of_change(origin, node)
+            certain = self._is_certain(origin.slot)
             if origin.id == "CG103" and node is not None:
-                self.add(origin.id, *self.site(node), origin.message, self.via(), because=because)
+                self.add(origin.id, *self.site(node), origin.message, self.via(), certain=certain, because=because)
                 continue
-            self.add(origin.id, origin.path, origin.line, origin.column, origin.message, origin.via, because=because)
+            self.add(origin.id, *origin[1:6], certain=certain, because=because)
             if origin.slot is not None:
                 self._report_writes(origin.id, origin.slot)
 
@@ -132,8 +143,14 @@ class Reports(Frames):
         used = () if node is None else (f"{quoted(node)} ({self.site(node)[0]}:{self.site(node)[1]}) depends on it",)
         return (reasons.of_change(origin, *self.held(origin.slot)), *used)
 
+    def _is_certain(self, slot: Slot | None) -> bool:
+        """Tell whether what a slot holds is known to change: what a script puts there may be anything."""
+        return slot not in self.since or type(self.since[slot].now) is not Value
+
     def held(self, slot: Slot | None) -> tuple[Value | None, Value | None]:
         """Return what a slot held at the start of the last two calls."""
+        if slot in self.since:
+            return self.since[slot].then, self.since[slot].now
         before, after = (start.get(slot, (None, None))[1] if slot else None for start in ([{}, {}, *self.starts])[-2:])
         return before, after
 

@@ -94,6 +94,8 @@ def call_graph_module(machine: Machine, partial: Partial, args: Args, kwargs: Kw
     if made is not None and machine.torch.calling is not None:
         samples = Sequence("tuple", args, machine.round)
         machine.torch.calling(machine, partial.function, "CudaGraphModule", [partial.function, samples], {}, made[1])
+    elif machine.torch.calling is not None:
+        machine.torch.calling(machine, partial, "replayed", args, kwargs, node)
     return machine.call(partial.function, args, kwargs, node)
 
 

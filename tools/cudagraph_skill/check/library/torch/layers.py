@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.attributes import bind_member
+from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.values import (
     Host,
     Instance,
@@ -15,6 +16,7 @@ from cudagraph_skill.check.interpreter.values import (
     Value,
     const,
     is_none,
+    number,
     quoted,
 )
 from cudagraph_skill.check.library.parameters import spelled
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+# Numbers of layers that a program changes while it trains, and that their constructor may have got
+_NUMBERS = frozenset({"p", "momentum", "eps", "alpha", "negative_slope", "label_smoothing", "beta", "delta", "margin"})
 
 
 def call_module(machine: Machine, owner: Instance, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -106,7 +111,8 @@ def _use_layer(machine: Machine, owner: Object, last: str, given: Args, node: as
     """Note the GPU work of a layer: on its arguments, its weights and its numbers, by the library that it needs."""
     tensors = [tensor for _, tensor in modules.own_tensors(machine, owner)]
     machine.gpu_work(node, *given, *tensors)
-    for name, held in list(owner.slots.items()):
+    unset = {name: number(mix(name, owner.sym)) for name in _NUMBERS - owner.slots.keys()} if machine.inside else {}
+    for name, held in [*owner.slots.items(), *unset.items()]:
         if isinstance(held, Host) and name != "training":
             machine.sink(machine.read(owner, name, held, node), node=node)
     machine.torch.trained |= {memory for tensor in tensors if not tensor.frozen for memory in tensor.storages}

@@ -193,7 +193,7 @@ def _sink_option(machine: Machine, group: Mapping, name: str, node: ast.AST) -> 
     """Report a number of a group that changes from step to step: the captured step keeps it."""
     option = group.slots[name]
     read = machine.read(group, name, option, node)
-    if isinstance(option, Tensor):
+    if isinstance(read, Tensor):
         return
     if read.origins and id(group) not in machine.torch.scheduled:
         slot = (id(group), name)
