@@ -204,7 +204,8 @@ def _line(first: str, given: list[dict[str, Any]]) -> str:
 
 def table(given: list[dict[str, Any]]) -> str:
     """Return figures by task, and of all tasks, for each agent."""
-    head = ["task", "pack", "passed", "right", "time of eager", "us a step", "memory of eager", "minutes", "calls", "thousand tokens"]
+    figures = ["time of eager", "us a step", "memory of eager", "minutes", "calls", "thousand tokens"]
+    head = ["task", "pack", "passed", "right", *figures]
     lines = []
     for agent in sorted({row["agent"] for row in given}):
         lines += [f"### {agent}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]

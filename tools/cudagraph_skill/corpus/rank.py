@@ -191,7 +191,7 @@ class Question:
         return best.coverage >= 0.45 and unknown <= 0.15
 
     def _is_of_another_subject(self, best: Section) -> bool:
-        """Return whether it names a subject that the best section does not, or neither CUDA graphs nor a word of the field besides."""
+        """Return whether it names a subject that the best section does not, or beside it nothing of the field."""
         strangers = terms.elsewhere(self.text)
         about = re.findall(r"[\w.]+", " ".join((*best.headings, *best.asks)).lower())
         besides = self.words & terms.anchors() - _EVERYWHERE - set(terms.words(" ".join(strangers)))
