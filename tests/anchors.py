@@ -15,9 +15,9 @@ the ranges, and in no other release of `RELEASES`.
 
 `0.18` is every release 0.18.x, `-` alone every release, `none` no release. TE, MCore and Bridge are the wheels of
 transformer-engine, megatron-core and megatron-bridge, which the command downloads to FOLDER and reads without installing them.
-Command-line options, training loops, scripts and older releases are only in the repositories: Megatron-LM and
-NVIDIA-NeMo/Megatron-Bridge are tags of a clone; megatron/training is in the wheels since 0.17. The result is kept in
-tests/anchored.json, and tests/test_anchors.py holds that it covers today's sources.
+Command-line options, training loops, scripts, C++ and older releases are only in the repositories: Megatron-LM,
+NVIDIA-NeMo/Megatron-Bridge and NVIDIA/TransformerEngine are tags of a clone; megatron/training is in the wheels since 0.17.
+The result is kept in tests/anchored.json, and tests/test_anchors.py holds that it covers today's sources.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ RELEASES = {  # what is read, oldest first
     "Bridge": f"{_BRIDGE} 0.6.2".split(),
     "Megatron-LM": f"0.10.0 0.11.0 0.12.0 0.12.3 0.13.0 0.13.1 {_CORE}".split(),
     "NVIDIA-NeMo/Megatron-Bridge": f"0.1.0rc3 0.2.0 0.2.1 0.2.2 {_BRIDGE}".split(),
+    "NVIDIA/TransformerEngine": "1.4.0 1.5.0 1.6.0 1.7.0 1.8.0 1.9.0 1.10.0 1.11.0 1.12.0 1.13.0 2.0.0 2.1.0 2.2.0 2.2.1 2.3.0 "
+    "2.4.0 2.5.0 2.6.0 2.7.0 2.8.0 2.9.0 2.10.0 2.11.0 2.12.0 2.13.0 2.14.0 2.14.1 2.15.0 2.16.0 2.16.1 2.17.0 2.17.1 "
+    "2.18.0".split(),
     # for tests/edges.py: the Python files, and the compiled libraries of one release of each minor
     "torch": "1.9.0 1.10.2 1.11.0 1.12.0 1.12.1 1.13.1 2.0.0 2.0.1 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2 2.3.0 2.3.1 2.4.0 "
     "2.4.1 2.5.0 2.5.1 2.6.0 2.7.0 2.7.1 2.8.0 2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0".split(),
@@ -60,7 +63,8 @@ RELEASES = {  # what is read, oldest first
     "2.15.0".split(),
 }
 _WHEELS = {"TE": "transformer-engine", "MCore": "megatron-core", "Bridge": "megatron-bridge"}
-_TAGS = {"Megatron-LM": "core_v", "NVIDIA-NeMo/Megatron-Bridge": "v"}  # what stands before the version
+# what stands before the version; the tags of Transformer Engine leave out a last zero
+_TAGS = {"Megatron-LM": "core_v", "NVIDIA-NeMo/Megatron-Bridge": "v", "NVIDIA/TransformerEngine": "v"}
 
 _ANCHOR = re.compile(r'(\S+?@(?!none )[\w.]+) (\S+) "(.+)"')
 _RANGED = re.compile(r"([\w./-]+)@((?=[\d.,-]*-)[\d.,-]+|none) (\S+) (.+)")
@@ -182,7 +186,8 @@ def reader(package: str, folder: Path, clones: dict[str, str]) -> Callable[[str,
         wheels = {release: _wheel(folder, _WHEELS[package], release) for release in RELEASES[package]}
         return cache(lambda release, path: in_wheel(wheels[release], path))
     clone = clones[package]
-    tags = {release: f"{_TAGS[package]}{release}" for release in RELEASES[package]}
+    end = ".0" if package == "NVIDIA/TransformerEngine" else ""
+    tags = {release: f"{_TAGS[package]}{release.removesuffix(end)}" for release in RELEASES[package]}
     for tag in tags.values():
         subprocess.run(["git", "-C", clone, "show-ref", "--verify", "--quiet", f"refs/tags/{tag}"], check=True)
     return cache(lambda release, path: _at_tag(clone, tags[release], path))

@@ -1,7 +1,7 @@
 """Ranges of releases that the text claims, and the facts that hold both edges of each.
 
     python tests/edges.py                 list the claims that nothing holds, and count all by package
-    python tests/edges.py FOLDER Megatron-LM=/path/to/clone NVIDIA-NeMo/Megatron-Bridge=/path/to/clone
+    python tests/edges.py FOLDER Megatron-LM=CLONE NVIDIA-NeMo/Megatron-Bridge=CLONE NVIDIA/TransformerEngine=CLONE
                                           look up every fact in the packages, and keep the result in tests/edges.json
 
 "torch >=2.13", "up to torch 2.12", "MCore 0.15 to 0.17", or "since 2.6" where the package was named before, is a claim with
@@ -13,7 +13,11 @@ tests/anchors.py reads it.
     #stale-default-stream = libtorch@2.13- libtorch_cpu.so "has a stale reference to the default stream"
 
 A claim holds if facts whose words are near it, or ranged sources of what it names, have all its edges. The ranged sources of
-its section count where there are none of these.
+its section count where there are none of these. A phrase may also show what one package asks of another: it names both the
+other package and the release.
+
+    #delayed-wgrad-in-graph-engine = Megatron-LM@0.17- megatron/training/arguments.py "requires TE version >= 2.12.0."
+
 `torch` is the smallest wheel of a release: Python files, stubs, headers. `libtorch` is the printable text of the libraries in
 its CUDA wheel, one release of each minor; GCC may cut a text in two there. FOLDER keeps both, 4 GB. A line
 `? FILE#anchor torch >=2.13` is a claim that nothing holds yet.
@@ -48,8 +52,7 @@ KEPT = HERE / "edges.json"
 FACTS = HERE / "edges.txt"
 
 HELD = {"torch": "torch", "libtorch": "torch", "TE": "TE", "MCore": "MCore", "Megatron-LM": "MCore", "Bridge": "Bridge"}
-HELD["NVIDIA-NeMo/Megatron-Bridge"] = "Bridge"  # which package of the text a source's package is about
-LOOSE = ("TE",)  # sources of a section may hold ranges of these also where a fact speaks of the line
+HELD |= {"NVIDIA-NeMo/Megatron-Bridge": "Bridge", "NVIDIA/TransformerEngine": "TE"}  # what a source's package is in the text
 
 _NAMES = {  # how the text names a package, and what its versions look like
     "torch": (r"torch|PyTorch", r"1\.(9|1[0-3])(\.\d)?$|2\.(\d|1[0-5])(\.\d)?$"),
@@ -159,6 +162,10 @@ def _package(path: str, named: list[str], version: str) -> str:
     return next((name for name in [*named, *home] if re.match(_NAMES[name][1], version)), "")
 
 
+def _minor(release: str) -> str:
+    return ".".join(release.split(".")[:2])
+
+
 @cache
 def order(package: str) -> list[str]:
     """Return all releases of a package of the text that were read, as wheels or as tags, oldest first."""
@@ -180,16 +187,29 @@ def boundary(package: str, operator: str, version: str) -> int | None:
 def edges_of(source: anchors.Ranged) -> frozenset[int]:
     """Return the boundaries that a source holds: where its ranges begin and end; the newest release ends an open range.
 
-    A range that begins with the oldest release that was read of the source has no edge there.
+    An edge needs a release of the source on each of its sides, of the neighbouring minor releases at least.
     """
     package = HELD[source.package]
-    oldest = order(package).index(anchors.RELEASES[source.package][0])
+    known = order(package)
+    read = {_minor(release) for release in anchors.RELEASES[source.package]}
     found: set[int | None] = set()
     for part in source.ranges.split(","):
         first, _, last = part.partition("-")
         found.add(boundary(package, ">=", first) if first and first != "none" else None)
-        found.add(boundary(package, "<=", last) if last else len(order(package)))
-    return frozenset(number for number in found if number and number > oldest)
+        found.add(boundary(package, "<=", last) if last else len(known))
+    return frozenset(number for number in found if number and {_minor(one) for one in known[number - 1 : number + 1]} <= read)
+
+
+def names(source: anchors.Ranged, package: str, edge: tuple[str, str]) -> bool:
+    """Return whether a phrase of another package names this package and the first release beyond an edge.
+
+    `requires TE version >= 2.12.0` does, for ">=" and "<" of TE 2.12.
+    """
+    operator, version = edge
+    release = re.escape(re.sub(r"^(\d+\.\d+)\.0$", r"\1", version))
+    wanted = rf"(?<![a-z])({_NAMES[package][0]})(?![a-z]).*(?<![\d.]){release}(\.0)?(?!\d|\.\d)"
+    other = HELD[source.package] != package and operator in {">=", "<"}
+    return other and bool(re.search(wanted, source.claim, re.IGNORECASE))
 
 
 @cache
@@ -208,14 +228,15 @@ def facts() -> tuple[Fact, ...]:
 
 @cache
 def _named() -> tuple[Fact, ...]:
-    """Return the ranged sources of all sections as facts: their words are the phrase, or the name that a signature is of."""
+    """Return the ranged sources of all sections as facts: their words are the phrase, or a signature's name and arguments."""
     made = []
     for text in json.loads(anchors.KEPT.read_text(encoding="utf-8"))["anchors"]:
         source = anchors.parsed(text)
         if source:
             claim = source.claim
             word = claim[1:-1] if claim.startswith('"') else re.split(r"[(=:]", claim)[0].rsplit(".", 1)[-1]
-            made += [Fact((word.strip().lower(),), source)] if len(word) >= 8 else []
+            arguments = [] if claim.startswith(('"', "--")) else re.findall(r"(?<=[(\s])(\w+)=", claim)
+            made += [Fact((word.strip().lower(), *map(str.lower, arguments)), source)] if len(word) >= 8 else []
     return tuple(made)
 
 
@@ -234,8 +255,7 @@ def holders(claim: Claim) -> list[anchors.Ranged]:
     near = claim.near.lower()
     mine = [fact.source for fact in (*facts(), *_named()) if all(word in near for word in fact.words)]
     mine = [source for source in mine if HELD[source.package] == claim.package]
-    own = [source for source in _own(claim.section) if HELD[source.package] == claim.package]
-    return mine + own if claim.package in LOOSE else mine or own
+    return mine or [source for source in _own(claim.section) if HELD[source.package] == claim.package]
 
 
 def holds(claim: Claim) -> bool:
@@ -243,7 +263,12 @@ def holds(claim: Claim) -> bool:
     if claim.package not in HELD.values():
         return False
     known = {number for source in holders(claim) for number in edges_of(source)}
-    return {boundary(claim.package, *edge) for edge in claim.edges} <= known
+    near = claim.near.lower()
+    others = [fact.source for fact in facts() if all(word in near for word in fact.words)]
+    return all(
+        boundary(claim.package, *edge) in known or any(names(source, claim.package, edge) for source in others)
+        for edge in claim.edges
+    )
 
 
 def _pip(folder: Path, release: str, *platforms: str) -> None:
