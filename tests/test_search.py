@@ -95,6 +95,18 @@ def test_a_repaired_question_of_the_field_is_answered(index: Index, question: st
     assert index.search(question).hits
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "cuda graph decoder: not enough values to unpack (expected 6, got 5)",
+        "frobnicate blorp quux with cudagraphs",
+        "onnx runtime enable_cuda_graph wrong results after second run",
+    ],
+)
+def test_a_question_about_cuda_graphs_is_answered_whatever_its_other_words(index: Index, question: str) -> None:
+    assert index.search(question).hits
+
+
 def test_a_refusal_says_what_was_searched_for(index: Index) -> None:
     answer = index.search("how to bake bread")
     assert not answer.hits

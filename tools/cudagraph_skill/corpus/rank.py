@@ -31,7 +31,7 @@ _FUNCTION, _ASKED = 1.0, 2.0  # weight of a stop word beside a word, and of all,
 _END = "*"  # before the last parts of a dotted name
 _IDENTIFIER = re.compile(r"^\S*(?:_|[a-z.][A-Z]|[A-Z]{2}|\(\))\S*$")  # what is typed as code and is no plain word
 _SHORT = 4  # words of a question that must stand in one heading or form for the most part: a long text has any four
-_SOME, _HALF, _MOST = 0.3, 0.5, 0.6  # of the question's weight in one place: it names the field, is short, is misspelt
+_HALF, _MOST = 0.5, 0.6  # of the question's weight in one place: it is short, is misspelt
 _EVERYWHERE = frozenset("cuda graph pytorch torch gpu model".split())
 
 
@@ -177,7 +177,7 @@ class Question:
             return True
         if not any(len(word) > 1 for word in self.words) or self._is_of_another_subject(best.section):
             return False
-        if terms.is_ours(self.text) and best.together >= _SOME:
+        if terms.is_ours(self.text):
             return True
         if len(self._in_order) <= _SHORT and best.together < _HALF and best.section.asks:  # a user's own Markdown has no forms
             return False
