@@ -88,7 +88,8 @@ def _torch(python: str, facts: dict[str, Any], devices: int) -> Check:
     if _release(version) < (2, 4):
         return Check("torch", "wrong", f"{said}: what runs on the GPU needs 2.4", f"`{pip} --upgrade torch`")
     if devices and not facts.get("cuda"):
-        return Check("torch", "wrong", f"{said}, and this machine has a GPU", f"`{pip} torch` from an index with CUDA builds")
+        way = f"`{pip} --force-reinstall torch` from an index with CUDA builds"
+        return Check("torch", "wrong", f"{said}, and this machine has a GPU", way)
     if devices and not facts.get("sees"):
         why = "sees no GPU: the driver is older than this CUDA needs, or CUDA_VISIBLE_DEVICES hides it"
         return Check("torch", "wrong", f"{said}, {why}", "install a newer driver, or a torch for an older CUDA")
