@@ -355,6 +355,29 @@ def test_the_command_prints_json_and_exits_by_what_it_found(capsys: pytest.Captu
     assert "nothing found, for megatron-core 0.18.2" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("torchrun p.py \\\n    OLD \\\n    --bf16\n", ".sh"),
+        ("torchrun p.py \\\n\tOLD \\\n\t--bf16\n", ".sh"),
+        ("torchrun p.py --bf16 \\\n  --lr 1 \\\n  OLD", ".sh"),
+        ("torchrun p.py --bf16 OLD --lr 1\n", ".sh"),
+        ("ARGS=(\n    --bf16\n    OLD\n    --lr 1\n)\ntorchrun p.py ${ARGS[@]}\n", ".sh"),
+        ('ARGS="\n    OLD\n    --bf16\n"\ntorchrun p.py $ARGS\n', ".sh"),
+        ('ARGS="\\\n    OLD \\\n    --bf16 \\\n"\ntorchrun p.py $ARGS\n', ".sh"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("--cuda-graph-scope attn", "--cuda-graph-modules attn"), ("--enable-cuda-graph", "--cuda-graph-impl local")],
+)
+def test_a_new_name_stands_where_the_old_one_stood(text: str, suffix: str, old: str, new: str) -> None:
+    def check(script: str) -> Report:
+        return examine(script, suffix, ["megatron-core==0.19.0"])
+
+    assert correct(text.replace("OLD", old), check).text == text.replace("OLD", new)
+
+
 def test_fix_writes_the_file_and_diff_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

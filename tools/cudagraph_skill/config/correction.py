@@ -80,12 +80,28 @@ def _changed(text: str, setup: Setup, kind: str, changes: Sequence[Change]) -> s
     for change in changes:
         notation = setup.reading.notation or kind
         edits += _environment(text, setup, kind, change) if change.variable else _setting(text, setup, notation, change)
-    for start, end, replacement in sorted(_apart(edits), reverse=True):
+    for start, end, replacement in sorted(_apart(_in_place(edits, text)), reverse=True):
         rest = replacement + text[end:]
         if kind != "flags" and text[:start].rstrip()[-1:] in ("(", "[", "{"):
             rest = re.sub(r"\A\s*,\s*", "", rest)  # of the first element, which is gone
         text = text[:start] + rest
     return text
+
+
+def _in_place(edits: list[tuple[int, int, str]], text: str) -> list[tuple[int, int, str]]:
+    """Write what would be inserted into a line that is taken out in place of what stands there."""
+    for start, end, replacement in [*edits]:
+        whole_line = text[start - 1 : start] in ("", "\n") and (text[end - 1 : end] == "\n" or end == len(text))
+        inserted = [edit for edit in edits if edit[0] == edit[1] and start < edit[0] <= end]
+        if replacement or not inserted or not whole_line:
+            continue
+        indent = re.compile(r"[ \t]*(- +)?").match(text, start)
+        new = "".join(words for _, _, words in inserted).lstrip()
+        edits = [edit for edit in edits if edit not in [(start, end, ""), *inserted]]
+        edits.append(
+            (indent.end() if indent else start, inserted[0][0], new.removeprefix("- ") if indent and indent[1] else new)
+        )
+    return edits
 
 
 def _apart(edits: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
