@@ -205,3 +205,19 @@ def outer(flag):
 """
     report = check_text(text, "program.py", "outer.Step.run", Options())
     assert [(part.name, part.line) for part in report.unread] == [("outer.Step.run", 5)]
+
+
+def test_a_function_without_parameters_that_captures_and_replays_is_a_program_of_its_own() -> None:
+    text = """
+import torch
+def demo():
+    x = torch.zeros(4, device="cuda")
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        y = x * 2
+    g.replay()
+    return y.sum().item()
+"""
+    report = check_text(text, "program.py", "demo", Options())
+    assert not report.findings
+    assert report.notes == ["program.py: demo makes a capture, it is not captured itself: what the file captures was read"]

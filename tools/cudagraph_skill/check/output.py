@@ -149,8 +149,8 @@ def summary(report: Report, lines: Lines) -> str:
         replay = "their replay goes" if many else "its replay goes"
         return f"{subject} can be captured, but {replay} silently wrong at {_count(wrong, 'line')}{first}"
     also = f", {wrong} {'go' if wrong > 1 else 'goes'} silently wrong" if wrong else ""
-    stand = "they stand" if many else "it stands"
-    return f"{subject} cannot be graphed as {stand}: {_count(fails, 'line')} fail{'s' * (fails == 1)} at capture{also}{first}"
+    stand = f"{subject}, and not all can be graphed as they stand" if many else f"{subject} cannot be graphed as it stands"
+    return f"{stand}: {_count(fails, 'line')} fail{'s' * (fails == 1)} at capture{also}{first}"
 
 
 def _clean(subject: str, costs: int) -> str:

@@ -150,7 +150,15 @@ def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:
     named = _path_of(tree, (function or "").replace("<locals>.", "")) or []
     paths = capture_paths(tree) if named else []
     captures = [path[-1] for path in paths if path[: len(named)] == named and len(path) > len(named)]
-    return bool(captures) and not any(replays_at_once(named[-1], capture) for capture in captures)
+    if not captures or not _has_parameters(named[-1]):
+        return bool(captures)
+    return not any(replays_at_once(named[-1], capture) for capture in captures)
+
+
+def _has_parameters(function: ast.AST) -> bool:
+    """Tell whether a function is given something: a step that captures what it is given does so at each call."""
+    arguments = getattr(function, "args", None)
+    return isinstance(arguments, ast.arguments) and bool(ast.unparse(arguments))
 
 
 def _cut_short(parts: list[_Part]) -> Iterator[Unread]:
