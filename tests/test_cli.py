@@ -127,6 +127,14 @@ def test_nothing_found_is_exit_1_with_nearest_headings(capsys: pytest.CaptureFix
     assert json.loads(out)["results"] == []
 
 
+@pytest.mark.parametrize(("words", "says"), [(("help",), "usage: skill"), (("help", "check"), "skill check [-h]")])
+def test_help_is_a_command_too(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 0
+    assert says in capsys.readouterr().out
+
+
 def test_a_flag_of_another_program_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("search", "--cuda-graph-impl", capsys=capsys)
     assert code == 0

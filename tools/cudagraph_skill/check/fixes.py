@@ -89,7 +89,7 @@ def apply(patch: Patch) -> None:
         if path.read_bytes() != patch.before:
             raise SkillError(f"{patch.path}: not changed: it changed after it was read; check again")
         if not os.access(path, os.W_OK):
-            raise SkillError(f"{patch.path}: not changed: it is write-protected")
+            raise SkillError(f"{patch.path}: not changed: it is write-protected", 3)
         status = path.stat()
         if status.st_nlink > 1:  # the new file would have but one of the names
             raise SkillError(f"{patch.path}: not changed: it has {status.st_nlink} hard links; apply the output of --diff")
