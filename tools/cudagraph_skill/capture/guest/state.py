@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _MAX_OBJECTS = 200_000
-_LARGE = 1 << 24  # bytes, from which a look at each takes less time than to copy them from the host
+_LARGE = 1 << 24  # bytes of a tensor on the host that is compared before it is copied back; a choice, not measured
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SKIPPED = (types.ModuleType, torch.dtype, torch.device, torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph, type(...))
 _HOOKS = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called")
