@@ -99,14 +99,14 @@ def _report(
             _report(KEPT, unread=(LONG, LONG._replace(line=30))),
             "partial",
             4,
-            "captured code was not read to its end: train.py:20 (Runner.capture) and 1 other place; nothing was found in step",
+            "captured code was not read in full: train.py:20 (Runner.capture) and 1 other place; nothing was found in step",
             "skill check FILE:FUNCTION",
         ),
         (
             _report(regions=(), unread=(LONG,)),
             "partial",
             4,
-            "captured code was not read to its end: train.py:20 (Runner.capture)",
+            "captured code was not read in full: train.py:20 (Runner.capture)",
             "skill check FILE:FUNCTION",
         ),
         (

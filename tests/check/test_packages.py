@@ -111,7 +111,7 @@ def test_without_an_interpreter_no_package_is_opened(python: Path) -> None:
 def test_a_package_beyond_the_bound_is_a_note(python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modules, "_OPENED", 1)
     report = read(python, TRAIN.format(made="build('net').cuda()", call="model(x)"))
-    assert report.unread == []
+    assert [part.reason for part in report.unread] == ["it calls `model` (line 10), whose code was not found"]
     assert [note.rpartition(": ")[2] for note in report.notes] == ["zoo"]
 
 
@@ -154,7 +154,8 @@ def test_links_in_a_circle_and_pipes_end(python: Path) -> None:
     (zoo / "endless.py").symlink_to("/dev/zero")
     (zoo / "models/net.py").unlink()
     assert packages.defining(zoo, "Net") is None
-    assert read(python, TRAIN.format(made="Net(1).cuda()", call="model(x)")).unread == []
+    (part,) = read(python, TRAIN.format(made="Net(1).cuda()", call="model(x)")).unread
+    assert part.reason.endswith("whose code was not found")
 
 
 def test_a_site_packages_of_ten_gigabytes_costs_little(python: Path) -> None:

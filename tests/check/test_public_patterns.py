@@ -657,6 +657,27 @@ def test_random():
     assert (report.findings, report.unread, len(report.regions)) == ([], [], 1)
 
 
+def test_a_default_device_that_a_call_set_and_took_back_is_not_known_to_the_next() -> None:
+    text = """
+import torch
+class Runner:
+    def __init__(self, config):
+        torch.set_default_device("cuda")
+        self.net = torch.nn.Linear(4, 4)
+        if config.graphs:
+            self.capture()
+        torch.set_default_device("cpu")
+    def capture(self):
+        out, x = torch.zeros(8, 4), torch.zeros(8, 4)
+        out[:4] = self.net(x[:4])
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            out[:4] = self.net(x[:4])
+"""
+    report = read(text)
+    assert (report.findings, report.unread, len(report.regions)) == ([], [], 1)
+
+
 def test_a_library_that_the_check_knows_is_not_read_in_its_own_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     package = tmp_path / "transformer_engine/pytorch"

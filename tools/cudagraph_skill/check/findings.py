@@ -62,7 +62,7 @@ class Region(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """Captured code that was not read, or not to its end: where it begins, what it is, and the reason as a clause."""
+    """Captured code that was not read, or not in full: where it begins, what it is, and the reason as a clause."""
 
     path: str
     line: int

@@ -47,7 +47,7 @@ def verdict(report: Report) -> str:
 def exit_code(report: Report, named: Collection[str] = ()) -> int:
     """Return 0 if nothing needs a change, 1 if something does, 2 if a file that the user `named` was not read.
 
-    4 if captured code was not read, or not to its end, and nothing was found in the rest.
+    4 if captured code was not read, or not in full, and nothing was found in the rest.
     """
     kind = verdict(report)
     if kind in ("fails", "wrong"):
@@ -162,7 +162,7 @@ def _partial(report: Report, subject: str) -> str:
     first, *others = report.unread
     more = f" and {_count(len(others), 'other place')}" if others else ""
     rest = f"; nothing was found in {subject}" if subject and subject != first.name else ""
-    return f"captured code was not read to its end: {first.path}:{first.line} ({first.name}){more}{rest}"
+    return f"captured code was not read in full: {first.path}:{first.line} ({first.name}){more}{rest}"
 
 
 def statistics(report: Report) -> str:

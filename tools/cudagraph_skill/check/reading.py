@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.check.findings import Finding, Region
     from cudagraph_skill.check.input.modules import Project
     from cudagraph_skill.check.interpreter.captures import Reader
+    from cudagraph_skill.check.interpreter.frames import Site
     from cudagraph_skill.check.interpreter.values import Value
 
 _DEEP = 1500  # calls within each other that reading a file may take, wherever it is called from
@@ -96,10 +97,11 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 class _Part(NamedTuple):
-    """What one reader has read: captured code to its end, captured code cut short, the ids of captures that it came to."""
+    """What one reader has read: captured code to its end, cut short, and with calls that lead nowhere; the ids of captures it came to."""
 
     whole: list[Region]
     cut: dict[Region, str]
+    unfollowed: dict[Region, dict[str, Site]]
     done: set[int]
     too_long: bool
     steps: int
@@ -122,7 +124,7 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
     if monotonic() > options.until:
         report.notes.append(f"{source.path}: reading took longer than {_SECONDS} seconds and was ended; the rest was not read")
     cut = list(_cut_short(parts))
-    report.unread.extend(cut)
+    report.unread.extend([*cut, *_unfollowed(parts)])
     if function is None and not options.every:
         places = {(region.path, region.line) for region in cut}
         report.unread.extend(part for part in _not_reached(source, source.tree, parts) if (part.path, part.line) not in places)
@@ -134,7 +136,9 @@ def _parts(source: Source, function: str | None, options: Options, report: Repor
     parts: list[_Part] = []
     try:
         for reader in _readers(source, function, options, report.unread):
-            parts.append(_Part(reader.whole, reader.cut, reader.done, reader.program_exhausted, reader.machine.steps))
+            parts.append(
+                _Part(reader.whole, reader.cut, reader.unfollowed, reader.done, reader.program_exhausted, reader.machine.steps)
+            )
             _add(reader, source, options, report)
     except SkillError:
         raise
@@ -168,6 +172,20 @@ def _cut_short(parts: list[_Part]) -> Iterator[Unread]:
     for place, (name, reason) in cut.items():
         if place not in whole:
             yield Unread(*place, name, reason)
+
+
+def _unfollowed(parts: list[_Part]) -> Iterator[Unread]:
+    """Yield captured code that calls what is not here, as the reader has it that knew most."""
+    least: dict[Region, dict[str, Site]] = {}
+    for part in parts:
+        for region, calls in part.unfollowed.items():
+            least[region] = min(calls, least.get(region, calls), key=len)
+    for region, calls in least.items():
+        for name, (path, line, _) in list(calls.items())[:1]:
+            where = f"line {line}" if path == region.path else f"{path}:{line}"
+            others = f" and {len(calls) - 1} more" * (len(calls) > 1)
+            reason = f"it calls {name} ({where}){others}, whose code was not found"
+            yield Unread(region.path, region.line, region.name, reason)
 
 
 def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterator[Unread]:

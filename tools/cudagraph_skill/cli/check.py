@@ -42,7 +42,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "a comment allows a line: `# cg: allow CG201 - reason`, at its end or alone above it; on a `def` the whole function",
         "exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the command was not understood, or a file is not\n"
         "Python, or (--run) the code fails without a graph, 3 this machine lacks something it needs, 4 nothing found, but\n"
-        "captured code was not read to its end, or (--run) eager runs differ too much to compare with",
+        "captured code was not read in full, or (--run) eager runs differ too much to compare with",
     )
     new.add_argument(
         "targets",

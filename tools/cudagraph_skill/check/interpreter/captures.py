@@ -25,6 +25,7 @@ from cudagraph_skill.check.interpreter.iteration import run_generator
 from cudagraph_skill.check.interpreter.language import PYTHON
 from cudagraph_skill.check.interpreter.machine import Machine
 from cudagraph_skill.check.interpreter.replays import Replays
+from cudagraph_skill.check.interpreter.unfollowed import note_unfollowed
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Function,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.input.modules import Project
+    from cudagraph_skill.check.interpreter.frames import Site
     from cudagraph_skill.check.interpreter.library import Library
 
 _WARM_UPS = 3  # a value that changes at the first calls only, such as a cache that fills, has settled by then
@@ -65,6 +67,7 @@ class Reader:
         self.reading: Region | None = None  # what is captured by the code that is being read
         self.whole: list[Region] = []  # those that were read to their end
         self.cut: dict[Region, str] = {}  # those that were not, and why
+        self.unfollowed: dict[Region, dict[str, Site]] = {}  # what those call without its code being here
         self.program_exhausted = False  # the code around it is
         # Which Python arguments of the captured function differ from call to call
         self._changed: list[int] = []
@@ -97,6 +100,8 @@ class Reader:
         """Note that it was read to its end."""
         if self.reading is not None:
             self.whole.append(self.reading)
+            self.unfollowed.setdefault(self.reading, {}).update(self.machine.unfollowed)
+        self.machine.unfollowed = {}
         self.reading = None
 
     # A function that the user named -----------------------------------------------------------------------------------
@@ -384,6 +389,7 @@ class Reader:
         for report in (False, True):
             machine.begin_round(report=report)
             machine.inside = True
+            note_unfollowed(machine, function, node.args[0] if isinstance(node, ast.Call) and node.args else node)
             result = machine.call(function, args, {}, node)
             if report:
                 machine.finish_round(result)

@@ -48,6 +48,8 @@ class EntryPoints:
     def enter_module(self) -> None:
         """Begin a call from the top level of the file; the calls before it are over."""
         self.machine.frames[:] = [Frame(self.main, self.main.scope, "<module>")]
+        if self.machine.torch.default_of_call:  # what a call left behind need not be what the next one finds
+            self.machine.torch.default_device = ""
 
     def build(self, path: list[ast.AST]) -> None:
         """Run the functions that make the captured function or the objects that it is a method of."""

@@ -16,6 +16,7 @@ from cudagraph_skill.check.interpreter.iteration import iterate
 from cudagraph_skill.check.interpreter.operators import binary, unary
 from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.truth import holds, truth_of
+from cudagraph_skill.check.interpreter.unfollowed import note_unfollowed
 from cudagraph_skill.check.interpreter.values import (
     Array,
     Bound,
@@ -200,6 +201,7 @@ def _call(machine: Machine, node: ast.Call) -> Value:
             kwargs[keyword.arg] = value
         else:
             kwargs |= _spread(value)
+    note_unfollowed(machine, function, node.func)
     return machine.call(function, args, kwargs, node)
 
 

@@ -18,6 +18,7 @@ from cudagraph_skill.check.interpreter.values import (
     Instance,
     Mapping,
     Object,
+    Partial,
     Sequence,
     Tensor,
     Value,
@@ -83,6 +84,10 @@ def _item_of_external(machine: Machine, owner: External, index: Value, node: ast
     if owner.name == "os.environ":
         return machine.library.environment(machine, index, node)
     return owner  # a type with parameters, such as `Annotated[…]`
+
+
+def _item_of_function(_: Machine, owner: Function, grid: Value, __: ast.AST) -> Value:
+    return Partial(owner, [grid], {}, "launch")  # only kernels of Triton and its like have items: the grid of a launch
 
 
 def _item_of_class(_: Machine, owner: Class, __: Value, ___: ast.AST) -> Value:
@@ -160,6 +165,7 @@ _ITEMS: dict[type, Callable[[Machine, Any, Value, ast.AST], Value]] = {
     Array: _item_of_array,
     External: _item_of_external,
     Class: _item_of_class,
+    Function: _item_of_function,
 }
 
 # All items ------------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cudagraph_skill.check.input.modules import Module, Project
+    from cudagraph_skill.check.interpreter.frames import Site
     from cudagraph_skill.check.interpreter.goals import Goal
     from cudagraph_skill.check.interpreter.library import Library
 
@@ -79,6 +80,7 @@ class Machine(Memory):
         self.guessed: dict[int, ast.arg] = {}  # arguments of the captured function that only look like tensors, by their memory
         # Results by function and round, where each function is followed but once in a round
         self.summaries: dict[tuple[ast.AST, int], Value] | None = None
+        self.unfollowed: dict[str, Site] = {}  # what the capture that is read calls without its code being here, and where
         # What the reader of captures is told
         self.region_hook: Callable[..., object] | None = None  # a `with torch.cuda.graph(…)` is reached
         self.leaving: Callable[[Frame], None] | None = None  # a call ends

@@ -24,7 +24,7 @@ class State:
     """Remember what torch keeps between calls: streams, hooks, gradients, and what a script has captured so far."""
 
     def __init__(self) -> None:
-        self.default_device = "cpu"
+        self.default_device, self.default_of_call = "cpu", False  # whether a function set it, for what it calls itself
         self.inputs: set[int] = set()  # storages of the captured function's arguments
         self.mark = 0  # storages below it are older than this round
         self.streams: list[tuple[Object, ast.AST]] = []

@@ -29,7 +29,7 @@ from cudagraph_skill.check.library.torch.optimizers import parameters_of
 from cudagraph_skill.check.library.torch.recurrent import on_library, on_method, on_unknown
 from cudagraph_skill.check.library.torch.state import breaks_capture, note_library
 from cudagraph_skill.check.library.torch.streams import on_end, on_launch
-from cudagraph_skill.check.library.torch.tensors import on_set
+from cudagraph_skill.check.library.torch.tensors import is_of_tensors, on_set
 from cudagraph_skill.check.library.torch.transforms import call_wrapped
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "environment",
     "index",
     "instantiate",
+    "is_of_tensors",
     "mark",
     "module_attribute",
     "module_item",

@@ -114,7 +114,7 @@ def instantiate(machine: Machine, cls: Class, args: Args, kwargs: Kwargs, node: 
         members = (member for member in cls.slots.values() if isinstance(member, Host))
         return next((member for member in members if member.sym == args[0].sym), Value())
     made = Instance(cls, machine.round)
-    if any(name.startswith("torch.nn.") for name in libraries):
+    if modules.is_module(made):
         made.slots["training"] = const(True)
     if any(name in {"builtins.dict", "collections.OrderedDict"} for name in libraries):
         made.slots["[]"] = containers.make_dict(machine, args, kwargs, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.check.interpreter.symbols import mix
+from cudagraph_skill.check.interpreter.unfollowed import inherits_unknown
 from cudagraph_skill.check.interpreter.values import (
     Holder,
     Host,
@@ -110,7 +111,10 @@ def is_module(value: Value) -> bool:
     """Return whether a value is a module."""
     if isinstance(value, Object):
         return value.name.startswith(("torch.nn.", "transformer_engine.")) and not value.name.startswith("torch.nn.utils")
-    return isinstance(value, Instance) and any(name.startswith("torch.nn.") for name in value.cls.libraries())
+    if not isinstance(value, Instance):
+        return False
+    of_torch = any(name.startswith("torch.nn.") for name in value.cls.libraries())
+    return of_torch or (inherits_unknown(value.cls) and value.cls.find("forward") is not None)
 
 
 def all_modules(machine: Machine, owner: Value) -> Args:

@@ -289,10 +289,10 @@ def module_attribute(machine: Machine, owner: Instance, name: str, node: ast.AST
         return device("cuda") if name == "device" else Host(name)
     if owner.guessed and name == "training":
         return Host("bool", sym=mix("training", owner.sym))
-    if (
-        any(library.startswith(("torch.", "lightning", "pytorch_lightning", "transformer_engine")) for library in libraries)
-        and name in modules.MODULE_METHODS | optimizers.OPTIMIZER_METHODS
-    ):
+    of_library = any(
+        library.startswith(("torch.", "lightning", "pytorch_lightning", "transformer_engine")) for library in libraries
+    )
+    if (of_library or modules.is_module(owner)) and name in modules.MODULE_METHODS | optimizers.OPTIMIZER_METHODS:
         return Method(owner, name)
     return Method(owner.slots["[]"], name) if "[]" in owner.slots else None
 

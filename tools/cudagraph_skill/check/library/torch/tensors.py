@@ -21,6 +21,7 @@ from cudagraph_skill.check.interpreter.values import (
 from cudagraph_skill.check.library import builtins
 from cudagraph_skill.check.library.binding import bind
 from cudagraph_skill.check.library.torch import autograd, devices
+from cudagraph_skill.check.library.torch.tensor_methods import TENSOR_METHODS
 
 if TYPE_CHECKING:
     import ast
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 Args = list[Value]
 Kwargs = dict[str, Value]
+
+
+def is_of_tensors(method: str) -> bool:
+    """Tell whether tensors have a method of this name."""
+    return method in TENSOR_METHODS
 
 
 def finfo(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -71,6 +77,7 @@ def set_default_device(machine: Machine, args: Args, kwargs: Kwargs, node: ast.A
     del node
     given = bind("device", args, kwargs).get("device")
     machine.torch.default_device = devices.where_of(machine, given) if given is not None else "cpu"
+    machine.torch.default_of_call = machine.frame.function != "<module>"
     return const(None)
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.check.interpreter.machine import Machine
 
+_CALLABLE = (Function, Bound, Partial, Instance, Object, External, Choice, Native)
+
 Args = list[Value]
 Kwargs = dict[str, Value]
 
@@ -43,11 +45,7 @@ def wrapper(how: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
     def make(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
         if how == "compile" and machine.torch.calling is not None:
             machine.torch.calling(machine, Value(), how, args, kwargs, node)
-        if (
-            not args
-            or is_none(args[0])
-            or not isinstance(args[0], (Function, Bound, Partial, Instance, Object, External, Choice, Native))
-        ):
+        if not args or is_none(args[0]) or not (type(args[0]) is Value or isinstance(args[0], _CALLABLE)):
             return Native(lambda given, _: Partial(given[0], [], kwargs, how) if given else Value())
         return Partial(args[0], [], kwargs, how)
 
@@ -67,6 +65,10 @@ def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs,
         return graphs.call_graph_module(machine, partial, args, kwargs, node)
     if partial.how == "autocast":
         return autocast.call_under(machine, partial, args, kwargs, node)
+    if partial.how == "launch":
+        machine.library.on_unknown(machine)
+        machine.gpu_work(node, *args, *kwargs.values())
+        return const(None)
     if partial.how == "vmap":
         args = [Tensor(arg.device, None, arg.dtype) if isinstance(arg, Tensor) else arg for arg in args]
     return _transformed(machine, partial.how, args, machine.call(partial.function, args, kwargs, node))
