@@ -129,6 +129,8 @@ def test_an_error_within_another_one_is_shown_with_the_outer_ones_name() -> None
     outer.__cause__ = RuntimeError("no kernel of CUDA")
     assert ways._Failed(outer).shown()["error"] == "ValueError: RuntimeError: no kernel of CUDA"
     assert ways._Failed(ValueError("alone")).shown()["error"] == "ValueError: alone"
+    dynamo = ValueError("no fake call\n  Explanation: sizes differ\n  Hint: none")
+    assert ways._Failed(dynamo).shown()["error"] == "ValueError: no fake call: sizes differ"
 
 
 def test_a_way_is_timed_when_no_other_one_sets_up(tmp_path: Path) -> None:

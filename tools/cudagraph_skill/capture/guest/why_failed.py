@@ -35,8 +35,10 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def shown(error: BaseException) -> str:
-    """Return type and first line of an error."""
-    return f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
+    """Return type and first line of an error, and the explanation that torch.compile writes below it."""
+    first, *others = f"{type(error).__name__}: {error}".strip().split("\n")
+    explained = next((line.strip().removeprefix("Explanation:") for line in others if "Explanation:" in line), "")
+    return f"{first}{':' * bool(explained)}{explained}"[:300]
 
 
 def first_cause(observations: Observations) -> Cause:
