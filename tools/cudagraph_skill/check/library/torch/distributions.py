@@ -19,7 +19,8 @@ Kwargs = dict[str, Value]
 
 # Distributions that read the GPU even without validation
 _ALWAYS_CHECKS = {"OneHotCategorical", "OneHotCategoricalStraightThrough", "Multinomial", "RelaxedOneHotCategorical", "StudentT", "VonMises",
-                  "Binomial", "NegativeBinomial", "MultivariateNormal"}  # fmt: skip
+                  "Binomial", "NegativeBinomial", "MultivariateNormal", "RelaxedBernoulli", "FisherSnedecor", "LKJCholesky",
+                  "Wishart"}  # fmt: skip
 
 
 def set_default(machine: Machine, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
