@@ -104,8 +104,15 @@ def inverts(args: Arguments) -> bool:
 
 
 def is_nuclear(args: Arguments) -> bool:
-    """Ask whether a norm is the sum of singular values."""
-    return value_of(args, "ord") == "nuc"
+    """Ask whether `torch.norm` adds up singular values."""
+    return value_of(args, "p") == "nuc"
+
+
+def is_norm_of_matrix(args: Arguments) -> bool:
+    """Ask whether `torch.linalg.norm`, of a matrix or over two dimensions, needs singular values."""
+    tensor, dims = args.first(), args.get("dim")
+    pair = len(dims.items or []) == 2 if isinstance(dims, Sequence) else dims is None and getattr(tensor, "ndim", None) == 2
+    return value_of(args, "ord") == "nuc" or (pair and is_spectral_or_nuclear(args))
 
 
 def is_spectral_or_nuclear(args: Arguments) -> bool:

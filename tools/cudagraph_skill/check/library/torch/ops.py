@@ -308,7 +308,8 @@ _ROWS = (
     op("mode", "input, dim, keepdim", PAIR, FEWER, parts="values indices"),
     op("aminmax", "input, *, dim, keepdim", PAIR, REDUCED, parts="min max"),
     op("quantile nanquantile", "input, q, dim, keepdim, *, interpolation", "", REDUCED),
-    op("norm", "input, p, dim, keepdim, out, dtype", "", REDUCED, numbers="p"),
+    op("norm", "input, p, dim, keepdim, out, dtype", "", REDUCED, numbers="p", fails="CG220",
+       because=f"needs singular values: it {_SOLVER}", when=when_.is_nuclear),
     op("linalg.vector_norm", "x, ord, dim, keepdim", "", REDUCED),
     op("cosine_similarity", "x1, x2, dim, eps", "", FEWER),
     op("dist", "input, other, p", "", SCALAR),
@@ -525,7 +526,7 @@ _ROWS = (
     op("linalg.matrix_rank", "A|input, tol, hermitian, *, atol, rtol", fails="CG220", because=_SOLVER, seen="linalg.matrix_rank"),
     op("linalg.cond", "A|input, p", fails="CG220", because=_SOLVER, seen="linalg.cond"),
     op("linalg.norm", "input, ord, dim, keepdim, *, dtype", fails="CG220", because=f"needs singular values: it {_SOLVER}",
-       when=when_.is_nuclear),
+       when=when_.is_norm_of_matrix),
     op("linalg.matrix_norm", "A|input, ord, dim, keepdim, *, dtype", fails="CG220", because=f"needs singular values: it {_SOLVER}",
        when=when_.is_spectral_or_nuclear, seen="linalg.matrix_norm 2"),
 
