@@ -733,3 +733,30 @@ with torch.cuda.graph(g):
 @pytest.mark.parametrize("name", [*capture_sites._WRAPPERS, *capture_sites._MANAGERS])
 def test_a_file_that_names_what_captures_is_read(name: str) -> None:
     assert reading._captures(f"made = {name}(model)")
+
+
+REBOUND = """
+import torch
+buffer = torch.zeros(8, device="cuda")
+x = buffer[:4]
+y = x * 2
+g = torch.cuda.CUDAGraph()
+with torch.cuda.graph(g):
+    y = x * 2
+"""
+
+
+@pytest.mark.parametrize("fill", ["buffer[:4].copy_(x)", "buffer[:4] = x", "buffer.zero_()"])
+def test_a_name_is_free_once_its_memory_gets_the_new_data(fill: str) -> None:
+    assert read(f"{REBOUND}x = torch.ones(4, device='cuda')\n{fill}\ng.replay()\n").findings == []
+
+
+def test_memory_that_was_filled_before_the_name_was_bound_is_not_new_data() -> None:
+    report = read(f"{REBOUND}buffer.zero_()\nx = x + 1\ng.replay()\n")
+    assert [(finding.id, finding.line) for finding in report.findings] == [("CG304", 10)]
+
+
+def test_each_replay_wants_its_own_data() -> None:
+    once = "x = torch.ones(4, device='cuda')\nbuffer[:4] = x\ng.replay()\n"
+    report = read(f"{REBOUND}{once}x = torch.ones(4, device='cuda') * 2\ng.replay()\n")
+    assert [(finding.id, finding.line) for finding in report.findings] == [("CG304", 12)]

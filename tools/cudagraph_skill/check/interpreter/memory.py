@@ -39,7 +39,7 @@ from cudagraph_skill.check.interpreter.values import (
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _WRITES = 40  # writes to one slot that are remembered
 _ITEMS = 64  # items of a list that are told apart
@@ -80,6 +80,9 @@ class Memory(Reports):
         self.firsts: dict[Slot, tuple[frozenset[int], Site]] = {}  # those of the first round of a capture
         self._begin()
         # What a script does around its captures
+        self.turn = 0  # counts bindings of names and writes to GPU memory
+        self.bound_in: dict[Slot, int] = {}  # when each slot was last bound
+        self.filled_in: dict[int, int] = {}  # when each GPU memory was last written in place
         self.copying = False  # the statement gives a name what another name has, or what a call returns
         self.binding: Callable[[Slot, Value, ast.AST], None] | None = None
         self.reading: Callable[[Slot, Value], Value] | None = None  # what a script reads after its capture
@@ -217,8 +220,16 @@ class Memory(Reports):
     def _note_binding(self, slot: Slot, value: Value, node: ast.AST) -> None:
         """Note where a script binds a name: a replay goes on reading the tensor, or the number, that was there before."""
         self.bound_at[slot] = self.site(node)
+        self.turn += 1
+        self.bound_in[slot] = self.turn
         if self.binding is not None and self.copying and isinstance(value, Tensor):
             self.binding(slot, value, node)
+
+    def fill(self, storages: Iterable[int]) -> None:
+        """Note that GPU memory is written in place."""
+        if not self.inside:
+            self.turn += 1
+            self.filled_in.update(dict.fromkeys(storages, self.turn))
 
     def write_items(self, sequence: Sequence, items: list[Value] | None, rest: Value | None, node: ast.AST) -> None:
         """Replace what a list holds."""

@@ -278,7 +278,9 @@ class Replays:
             where = machine.bound_at.get(slot)
             unknown = type(now) is Value
             other = unknown or (isinstance(now, Tensor) and not now.storages & storages)
-            if other and where is not None and where != bound:
+            # Where the captured memory gets new data behind the assignment, the name is for something else.
+            filled = any(machine.filled_in.get(memory, 0) > machine.bound_in.get(slot, 0) for memory in storages)
+            if other and where is not None and where != bound and not filled:
                 message = f"`{key}` is bound to a new tensor after the capture; replays go on reading the old one"
                 machine.add("CG304", *where, message, (), certain=not unknown)
 

@@ -47,6 +47,7 @@ def _update_on_gpu(machine: Machine, tensor: Tensor, node: ast.AST, name: str) -
     older = min(tensor.storages) < machine.torch.mark
     if name == "set_" and older:
         machine.report("CG303", node, f"{quoted(node)} gives the tensor new memory: a replay goes on reading the old")
+    machine.fill(tensor.storages)
     if machine.inside:
         machine.updated |= tensor.storages
         if older:
