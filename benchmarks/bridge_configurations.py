@@ -133,6 +133,7 @@ _LATER = {
     "expandable-segments",
     "fused-cross-entropy-engine",
     "option-not-in-release",
+    "bridge-packed-attention-captured",
 }
 _MODEL = "num_layers=4, hidden_size=64, num_attention_heads=4, seq_length=64, vocab_size=128, bf16=True"
 _IMPORTS = """\

@@ -116,6 +116,7 @@ SAID = {
     r"only for full-iteration CUDA graphs": "bridge-local-per-layer",
     r"requires dataset pad_to_max_length": "bridge-packing-unpadded",
     r"Packed attention CUDA graphs": "bridge-packed-attention-unpadded",
+    r"CUDA graph accepts only Tensor inputs": "bridge-packed-attention-captured",
 }
 # Raised when layers or graphs are made, which needs a GPU.
 _RUN_TIME = {
@@ -126,6 +127,7 @@ _RUN_TIME = {
     "expert-overlap-whole-layer",
     "activation-offload-in-graph-engine",
     "padded-experts-with-inference-layers",
+    "bridge-packed-attention-captured",
     "rl-offload-keeps-graphs",
 }
 _RUN_TIME_BEFORE_0_16 = {"whole-iteration-needs-local", "graph-module-unknown", "old-switches-together"}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.config.constraint import Change, Clash, constraint
+from cudagraph_skill.config.constraint import LEAVE_OUT, Change, Clash, constraint
 from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.setup import UndecidedError
 
 if TYPE_CHECKING:
     from cudagraph_skill.config.setup import Setup
 
 _RECIPE = frozenset({Form.RECIPE})
 _PACKING = "dataset.offline_packing_specs"
+_OLD_PACKING = "dataset.packed_sequence_specs"  # its name until 0.5
+_PACKED_IN_BATCHES = ("dataset.enable_in_batch_packing", "dataset.pack_sequences_in_batch")  # since 0.6, and until 0.5
+_READS_PACKS = ("attn", "mamba")  # the modules whose layers are called with `packed_seq_params`
 
 
 @constraint("bridge-rng-tracker", forms=_RECIPE, of_bridge=True)
@@ -96,18 +100,82 @@ def _padding(setup: Setup) -> Change:
 @constraint("bridge-packed-attention-unpadded", since=(0, 6), forms=_RECIPE, of_bridge=True)
 def bridge_packed_attention_unpadded(setup: Setup) -> Clash | None:
     """Captured attention reads the boundaries of packed sequences from an array of fixed length."""
+    if not _refused_unpadded(setup) or not _padded(setup):
+        return None  # padding is its own constraint
+    said = "packed attention CUDA graphs require offline_packing_specs.pad_cu_seqlens=True"
+    if _whole_iteration(setup):
+        return Clash(said, (_PACKING, "cuda_graph_impl"), (Change(f"{_PACKING}.pad_cu_seqlens", True),))
+    changes = _without_attention(setup)
+    return Clash(
+        f"{said}, and with it replay of transformer_engine graphs still refuses packed sequences in attention",
+        (_PACKING, "cuda_graph_impl"),
+        changes,
+        "" if changes else _NAME_OTHERS,
+    )
+
+
+def _refused_unpadded(setup: Setup) -> bool:
+    """Return whether the validation of Bridge 0.6 wants boundaries of a fixed length, and they have none."""
     modules = [name for name in setup.named_modules if not name.startswith("full")]
     layers = setup.value("cuda_graph_impl") == "transformer_engine" and (not modules or "attn" in modules)
     captured = layers or _whole_iteration(setup)
-    if not setup.has_section(_PACKING) or not captured or setup.value(f"{_PACKING}.pad_cu_seqlens"):
+    return setup.has_section(_PACKING) and captured and not setup.value(f"{_PACKING}.pad_cu_seqlens")
+
+
+_NAME_OTHERS = "capture no attention: name modules such as mlp (layers without experts) or moe_router (layers with experts)"
+
+
+@constraint("bridge-packed-attention-captured", forms=_RECIPE, of_bridge=True)
+def bridge_packed_attention_captured(setup: Setup) -> Clash | None:
+    """Graphs of Transformer Engine take tensors only, and packed sequences come as an object."""
+    packed = _packed(setup)
+    if not packed or setup.implementation != "transformer_engine":
         return None
-    if not _padded(setup):
-        return None  # its own constraint
+    inside = [name for name in _READS_PACKS if name in setup.modules]
+    if setup.core >= (0, 16) and setup.modules and not inside:
+        return None
+    bridge = setup.releases.bridge or (0,)
+    if bridge >= (0, 6) and packed == _PACKING and (not _padded(setup) or _refused_unpadded(setup)):
+        return None  # validation refuses it: constraints of their own
+    what = f"holds {' and '.join(inside)}" if inside else "holds whole layers"
+    changes = _without_attention(setup)
     return Clash(
-        "packed attention CUDA graphs require offline_packing_specs.pad_cu_seqlens=True",
-        (_PACKING, "cuda_graph_impl"),
-        (Change(f"{_PACKING}.pad_cu_seqlens", True),),
+        f"{setup.spelled(packed)} packs sequences, and the graph of {setup.spelled('cuda_graph_impl')} transformer_engine {what}: "
+        "validation takes it, and the first replay stops with `CUDA graph accepts only Tensor inputs`, as packed_seq_params is none",
+        (packed, "cuda_graph_modules", "cuda_graph_scope", "cuda_graph_impl"),
+        changes,
+        "" if changes else _NAME_OTHERS,
     )
+
+
+def _packed(setup: Setup) -> str:
+    """Return the setting that packs sequences, or an empty text."""
+    bridge = setup.releases.bridge or (0,)
+    section = _PACKING if bridge >= (0, 6) else _OLD_PACKING
+    size = f"{section}.packed_sequence_size"
+    if setup.has_section(section) and not (setup.setting(size) and setup.number(size) <= 0):
+        return section
+    in_batches = _PACKED_IN_BATCHES[0 if bridge >= (0, 6) else 1]
+    return in_batches if setup.value(in_batches) else ""
+
+
+def _without_attention(setup: Setup) -> tuple[Change, ...]:
+    """Return the change that leaves modules which do not see packed sequences; none where that depends on a model that was not read."""
+    if setup.core < (0, 16):  # every graph of layers holds attention
+        scope = setup.modules_setting
+        return (Change("cuda_graph_impl", "none"), *([Change(scope.name, LEAVE_OUT)] if scope else []))
+    name = setup.modules_setting.name if setup.modules_setting else _list_field(setup)
+    left = [module for module in setup.written_modules if module not in (*_READS_PACKS, "full")]
+    if not left:
+        try:
+            left = ["moe_router"] if setup.experts else ["mlp"]
+        except UndecidedError:
+            return ()
+    return (Change(name, left),)
+
+
+def _list_field(setup: Setup) -> str:
+    return "cuda_graph_modules" if setup.core >= (0, 18) else "cuda_graph_scope"
 
 
 @constraint("variable-sequence-lengths")

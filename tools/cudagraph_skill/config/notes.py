@@ -84,6 +84,11 @@ def _unchecked(setup: Setup) -> Iterator[str]:
         )
     if setup.form is Form.RECIPE and setup.whole_iteration and setup.value("ddp.check_for_nan_in_grad"):
         yield "ddp.check_for_nan_in_grad is on and nothing checks it; its host read fails in the capture of a whole iteration: set it to False"
+    if setup.form is Form.RECIPE and setup.whole_iteration and setup.has_section("dataset.offline_packing_specs"):
+        yield (
+            "sequences are packed and one graph holds the whole iteration: the forward step of Bridge 0.6 reads max_seqlen_q by "
+            ".item(), which a capture refuses (read in its source, not run); graphs of transformer_engine without attn do not hold it"
+        )
     gathers = ("overlap_param_gather_with_optimizer_step", "optimizer.overlap_param_gather_with_optimizer_step")
     if setup.whole_iteration and any(setup.value(name) for name in (*gathers, f"comm_overlap.{gathers[0]}")):
         yield (
