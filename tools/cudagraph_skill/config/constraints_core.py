@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.config import options
 from cudagraph_skill.config.constraint import LEAVE_OUT, Change, Clash, constraint
 from cudagraph_skill.config.releases import dotted
-from cudagraph_skill.config.settings import Fixed, Form
+from cudagraph_skill.config.settings import Fixed, Form, Unread
+from cudagraph_skill.config.setup import any_of
 
 if TYPE_CHECKING:
     from cudagraph_skill.config.settings import Setting
@@ -247,7 +248,7 @@ def nan_check_in_whole_iteration(setup: Setup) -> Clash | None:
 @constraint("expandable-segments")
 def expandable_segments(setup: Setup) -> Clash | None:
     """NCCL registers buffers of captured collectives; with expandable segments their addresses do not stay."""
-    if not setup.expandable_segments or setup.implementation == "none":
+    if setup.implementation == "none" or not setup.expandable_segments:
         return None
     seen = "PYTORCH_CUDA_ALLOC_CONF has expandable_segments:True"
     if setup.core < (0, 16):
@@ -259,7 +260,7 @@ def expandable_segments(setup: Setup) -> Clash | None:
             "NCCL_GRAPH_REGISTER is"
         )
         return Clash(message, ("cuda_graph_impl",), (without_expandable_segments(setup),))
-    if not _registers_buffers(setup) or setup.variables.get("NCCL_GRAPH_REGISTER") == "0":
+    if not _registers_buffers(setup) or setup.variable("NCCL_GRAPH_REGISTER") == "0":
         return None
     which = "graphs of transformer_engine" if setup.implementation == "transformer_engine" else "local graphs below sm_100"
     message = f"{seen} and NCCL_GRAPH_REGISTER is not 0: {which} ({setup.switch}) would read freed memory at replay"
@@ -269,7 +270,8 @@ def expandable_segments(setup: Setup) -> Clash | None:
 def without_expandable_segments(setup: Setup) -> Change:
     """Return the change that switches expandable segments off, and keeps the other options of the allocator."""
     options_now = setup.variables.get("PYTORCH_CUDA_ALLOC_CONF", "")
-    changed = options_now.replace("expandable_segments:True", "expandable_segments:False")
+    written = options_now.text if isinstance(options_now, Unread) else options_now
+    changed = written.replace("expandable_segments:True", "expandable_segments:False")
     return Change("PYTORCH_CUDA_ALLOC_CONF", changed, variable=True)
 
 
@@ -285,9 +287,11 @@ def _registers_buffers(setup: Setup) -> bool:
 def cpu_offloading(setup: Setup) -> Clash | None:
     """Offloading copies the activations of layers to the host, which goes with a graph of the whole iteration only."""
     name = "cpu_offloading_num_layers" if setup.form is Form.COMMAND_LINE else "cpu_offloading"
-    if not setup.number(name) or setup.implementation == "none":
+    if setup.implementation == "none":
         return None
     if (setup.core < (0, 15) and not setup.value("enable_cuda_graph")) or (setup.core >= (0, 18) and setup.whole_iteration):
+        return None
+    if not setup.number(name):
         return None
     but = "" if setup.core < (0, 18) else ", except with full_iteration"
     return Clash(
@@ -310,8 +314,10 @@ def recompute_any(setup: Setup) -> Clash | None:
     if reason:
         named = ("recompute_granularity", "cuda_graph_impl")
         return Clash(f"{seen}{reason}", named, (Change("recompute_granularity", LEAVE_OUT),))
+    if setup.core < (0, 15):
+        return None
     inside = next((name for name in setup.recomputed if name in ("core_attn", "mla_up_proj")), None)
-    if inside is None or setup.core < (0, 15):
+    if inside is None:
         return None
     left = [name for name in setup.recomputed if name not in ("core_attn", "mla_up_proj")]
     return Clash(
@@ -362,9 +368,9 @@ def full_recompute(setup: Setup) -> Clash | None:
 @constraint("moe-recompute-over-router", since=(0, 16))
 def moe_recompute_over_router(setup: Setup) -> Clash | None:
     """Recompute may not cover a captured part."""
-    if setup.implementation != "transformer_engine" or setup.recompute != "selective":
+    if setup.implementation != "transformer_engine" or "moe_router" not in setup.modules:
         return None
-    if "moe" not in setup.recomputed or "moe_router" not in setup.modules:
+    if any_of(lambda: setup.recompute != "selective", lambda: "moe" not in setup.recomputed):
         return None
     left = [name for name in setup.recomputed if name != "moe"]
     return Clash(
@@ -388,14 +394,17 @@ def hidden_dropout_recomputed(setup: Setup) -> Clash | None:
 
 
 def _dropout_recomputed(setup: Setup, name: str, what: str, pairs: tuple[tuple[str, str], ...]) -> Clash | None:
-    if setup.implementation == "none" or setup.recompute != "selective":
+    if setup.implementation == "none":
         return None
-    inside = [again for module, again in pairs if again in setup.recomputed and _holds(setup, module)]
-    if not inside or setup.number(name) == 0:
+
+    def inside() -> list[str]:
+        return [again for module, again in pairs if _holds(setup, module) and again in setup.recomputed]
+
+    if any_of(lambda: setup.number(name) == 0, lambda: setup.recompute != "selective", lambda: not inside()):
         return None
     default = "" if setup.setting(name) else " by default"
     return Clash(
-        f"{setup.spelled(name)} is {setup.value(name)}{default} and {inside[0]} is recomputed inside the graph "
+        f"{setup.spelled(name)} is {setup.value(name)}{default} and {inside()[0]} is recomputed inside the graph "
         f"({_recompute_and_graph(setup)}): {what} is not supported with graphed recomputation",
         (name, "recompute_modules", "recompute_granularity"),
         (Change(name, 0.0),),
@@ -422,9 +431,13 @@ def _holds(setup: Setup, module: str) -> bool:
 @constraint("jitter-recomputed", since=(0, 16))
 def jitter_recomputed(setup: Setup) -> Clash | None:
     """Noise on the input of experts is random as dropout is."""
-    if setup.implementation == "none" or setup.recompute != "selective" or setup.value("moe_input_jitter_eps") is None:
+    if setup.implementation == "none" or not _holds(setup, "moe"):
         return None
-    if "moe" not in setup.recomputed or not _holds(setup, "moe"):
+    if any_of(
+        lambda: setup.value("moe_input_jitter_eps") is None,
+        lambda: setup.recompute != "selective",
+        lambda: "moe" not in setup.recomputed,
+    ):
         return None
     return Clash(
         f"{setup.spelled('moe_input_jitter_eps')} is set and moe is recomputed inside the graph ({_recompute_and_graph(setup)}): moe_input_jitter_eps is not "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cudagraph_skill.config.constraint import LEAVE_OUT, Change, Clash, constraint
 from cudagraph_skill.config.constraints_core import without_expandable_segments
 from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.setup import any_of
 
 if TYPE_CHECKING:
     from cudagraph_skill.config.setup import Setup
@@ -310,10 +311,12 @@ def hybrid_context_parallel(setup: Setup) -> Clash | None:
 @constraint("weight-shards-without-node-priority", since=(0, 19), forms=_COMMAND_LINE)
 def weight_shards_without_node_priority(setup: Setup) -> Clash | None:
     """From sm_100 on the gathers of weight shards run on streams of high priority, which a graph has to keep."""
-    shards = max(setup.number("tensor_parallel_num_weight_shards"), setup.number("expert_tensor_parallel_num_weight_shards"))
-    if shards <= 1 or setup.implementation == "none" or setup.variables.get("CUDA_GRAPHS_USE_NODE_PRIORITY") == "1":
-        return None
-    if setup.below_blackwell("weight shards need CUDA_GRAPHS_USE_NODE_PRIORITY=1 from sm_100 on"):
+    names = ("tensor_parallel_num_weight_shards", "expert_tensor_parallel_num_weight_shards")
+    if setup.implementation == "none" or any_of(
+        lambda: not any(setup.number(name) > 1 for name in names),
+        lambda: setup.variable("CUDA_GRAPHS_USE_NODE_PRIORITY") == "1",
+        lambda: setup.below_blackwell("weight shards need CUDA_GRAPHS_USE_NODE_PRIORITY=1 from sm_100 on"),
+    ):
         return None
     return Clash(
         "weights are sharded (GTP) and CUDA_GRAPHS_USE_NODE_PRIORITY is not 1: GTP requires CUDA_GRAPHS_USE_NODE_PRIORITY=1 with "
@@ -455,14 +458,17 @@ def activation_offload_bound(setup: Setup) -> Clash | None:
 @constraint("shared-expert-recompute-with-weight-shards", since=(0, 19))
 def shared_expert_recompute_with_weight_shards(setup: Setup) -> Clash | None:
     """Local graphs warm up with a gradient call that the checkpoint of Transformer Engine does not take."""
-    shards = max(setup.number("gtp_weight_remat_size"), setup.number("tensor_parallel_num_weight_shards"))
-    quantized = setup.value("fp8") is not None or setup.value("fp4") is not None
-    if shards <= 1 or setup.implementation != "local" or not quantized or setup.recompute != "selective":
+    if setup.implementation != "local" or (setup.modules and not {"moe", "moe_router"} & set(setup.modules)):
         return None
-    if setup.value("moe_shared_expert_intermediate_size") is None or setup.value("moe_shared_expert_overlap"):
-        return None
-    captured = not setup.modules or {"moe", "moe_router"} & set(setup.modules)
-    if "shared_experts" not in setup.recomputed or not captured:
+    shards = ("gtp_weight_remat_size", "tensor_parallel_num_weight_shards")
+    if any_of(
+        lambda: not any(setup.number(name) > 1 for name in shards),
+        lambda: setup.value("fp8") is None and setup.value("fp4") is None,
+        lambda: setup.recompute != "selective",
+        lambda: "shared_experts" not in setup.recomputed,
+        lambda: setup.value("moe_shared_expert_intermediate_size") is None,
+        lambda: setup.value("moe_shared_expert_overlap"),
+    ):
         return None
     return Clash(
         f"{setup.spelled('recompute_modules')} has shared_experts: GTP with local CUDA graphs that capture shared_experts cannot "

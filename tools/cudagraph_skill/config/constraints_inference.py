@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.constraint import LEAVE_OUT, Change, Clash, constraint
 from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.setup import any_of
 
 if TYPE_CHECKING:
     from cudagraph_skill.config.setup import Setup
@@ -47,8 +48,10 @@ def padded_experts_with_inference_layers(setup: Setup) -> Clash | None:
 def number_of_inference_graphs(setup: Setup) -> Clash | None:
     """-1 chooses the number."""
     name = "inference_dynamic_batching_num_cuda_graphs"
+    if setup.implementation != "local":
+        return None
     number = setup.number(name)
-    if setup.implementation != "local" or number > 0 or number == -1:
+    if number > 0 or number == -1:
         return None
     return Clash(
         f"{setup.spelled(name)} is {number:g} and should be a positive integer or -1",
@@ -62,7 +65,7 @@ def microbatched_pipeline_inference(setup: Setup) -> Clash | None:
     """With a threshold the size of a batch decides whether it is split into microbatches."""
     name = "inference_batch_times_seqlen_threshold"
     graphs = setup.value("enable_cuda_graph") if setup.core < (0, 15) else setup.implementation != "none"
-    if setup.number(name) <= -1 or setup.number("pipeline_model_parallel_size") <= 1 or not graphs:
+    if not graphs or any_of(lambda: setup.number(name) <= -1, lambda: setup.number("pipeline_model_parallel_size") <= 1):
         return None
     return Clash(
         f"{setup.spelled(name)} is {setup.value(name)}: pipeline-parallel microbatched inference is incompatible with CUDA graphs",
@@ -74,10 +77,8 @@ def microbatched_pipeline_inference(setup: Setup) -> Clash | None:
 @constraint("fp8-inference-block", since=(0, 15), forms=_COMMAND_LINE)
 def fp8_inference_block(setup: Setup) -> Clash | None:
     """A graph of all layers in FP8 exists for one kind of layers and one recipe."""
-    if setup.value("fp8") is None:
-        return None
     if setup.core < (0, 17):
-        if not setup.whole_iteration or not setup.value("inference_dynamic_batching"):
+        if not setup.whole_iteration or not setup.value("inference_dynamic_batching") or setup.value("fp8") is None:
             return None
         return Clash(
             f"{setup.spelled('fp8')} is set: fp8 is not supported with inference dynamic batching and a full_iteration CUDA graph",
@@ -85,9 +86,11 @@ def fp8_inference_block(setup: Setup) -> Clash | None:
             (Change("fp8", LEAVE_OUT),),
         )
     wanted = {"transformer_impl": "inference_optimized", "fp8_recipe": "mxfp8"}
-    wrong = [name for name, value in wanted.items() if setup.value(name) != value]
     scope = _block_scope(setup)
-    if not wrong or not scope:
+    if not scope or setup.value("fp8") is None:
+        return None
+    wrong = [name for name, value in wanted.items() if setup.value(name) != value]
+    if not wrong:
         return None
     return Clash(
         f"{setup.spelled(wrong[0])} is {setup.value(wrong[0])}: fp8 with {scope} is only supported with --transformer-impl="

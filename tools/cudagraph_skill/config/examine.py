@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config import (
@@ -21,17 +22,17 @@ from cudagraph_skill.config.constraint import CONSTRAINTS, fix
 from cudagraph_skill.config.input import command_line, document, recipe
 from cudagraph_skill.config.notes import notes
 from cudagraph_skill.config.options import LIVES
-from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.settings import Form, Unread
 from cudagraph_skill.config.setup import Setup, UndecidedError
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from cudagraph_skill.config.constraint import Change, Clash
     from cudagraph_skill.config.releases import Releases
-    from cudagraph_skill.config.settings import Reading, Setting
+    from cudagraph_skill.config.settings import Reading, Setting, Way
 
 _ROWS = (
     constraints_core,
@@ -119,16 +120,95 @@ def examine(
         )
     chosen = releases.choose(wanted, bridge_used=any(reading.form is Form.RECIPE for reading in readings))
     report = Report(chosen, kind, notes=list(chosen.notes))
+    run = partial(_examined, chosen=chosen, given=dict(variables or {}), arch=arch)
     for reading in readings:
-        written = {name: str(setting.value) for name, setting in reading.environment.items()}
-        setup = Setup(_carried(reading, chosen), chosen, written | dict(variables or {}), arch)
-        report.setups.append(setup)
-        _check(setup, report)
-        report.unread += [_placed(setup, reason) for reason in reading.unread]
+        run(reading, report=report)
+    for reading in readings:
+        if len(reading.ways) > 1:
+            _compare(reading.ways, report, lambda one: run(one, report=Report(chosen, kind)))
     _set_apart_conditional(report)
-    report.notes = list(dict.fromkeys(report.notes))
-    report.unread = list(dict.fromkeys(report.unread))
+    report.notes = list(dict.fromkeys([*report.notes, *_passed_over(report)]))
+    again = {f"{setup.reading.title}: {reason}" for setup in report.setups for reason in report.unread if setup.reading.title}
+    report.unread = [reason for reason in dict.fromkeys(report.unread) if reason not in again]
     return report
+
+
+def _examined(reading: Reading, *, chosen: Releases, given: dict[str, str], arch: int | None, report: Report) -> Report:
+    """Add what is found in one configuration."""
+    written: dict[str, str | Unread] = {
+        name: setting.value if isinstance(setting.value, Unread) else str(setting.value)
+        for name, setting in reading.environment.items()
+    }
+    setup = Setup(_carried(reading, chosen), chosen, written | given, arch)
+    report.setups.append(setup)
+    _check(setup, report)
+    report.unread += [_placed(setup, reason) for reason in reading.unread]
+    return report
+
+
+def _compare(ways: Sequence[Way], report: Report, run: Callable[[Reading], Report]) -> None:
+    """Say which conditions of a script that are not known change what is found."""
+    outcomes = [_Outcome([run(reading) for reading in way.readings]) for way in ways]
+    first = outcomes[0]
+    changing: set[int] = set()
+    told: set[int] = set()
+    said = _Outcome([report])
+    for way, outcome in zip(ways[1:], outcomes[1:], strict=True):
+        where = f"line{'s' if len(way.lines) > 1 else ''} {', '.join(map(str, way.lines))}"
+        more = [text for name, text in outcome.found.items() if name not in said.found and name not in first.found]
+        report.unread += [f"{where}: under a condition that is not known it {text}" for text in more]
+        unread = [reason for reason in outcome.unread if reason not in said.unread and reason not in first.unread]
+        report.unread += [f"{where}: under a condition that is not known: {reason}" for reason in unread]
+        said.found |= outcome.found
+        said.unread |= outcome.unread
+        less = first.found.keys() - outcome.found.keys()
+        if less and not told & set(way.lines):
+            told |= set(way.lines)
+            report.unread.append(f"{where}: runs under a condition; its flags are read as if it ran")
+        if not less and not more and not unread:
+            changing |= set(way.lines)
+    if len(ways) > 1 and all(first == outcome for outcome in outcomes):
+        lines = ", ".join(map(str, sorted(changing)))
+        report.notes.append(f"conditions that are not known (lines {lines}) change nothing of what is found")
+
+
+class _Outcome:
+    """What is found on one way through a script.
+
+    Attributes:
+        found: What is violated and what is called by an old name, each with a sentence.
+    """
+
+    def __init__(self, reports: Sequence[Report]) -> None:
+        self.found = {one.id: f"violates {one.id}: {one.message}" for report in reports for one in report.violations} | {
+            f"{one.old} {one.new}": one.message for report in reports for one in report.renames
+        }
+        self.unread = {reason: None for report in reports for reason in report.unread}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Outcome) and (self.found.keys(), self.unread) == (other.found.keys(), other.unread)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _passed_over(report: Report) -> list[str]:
+    """Say what was not read and changes nothing."""
+    undecided = " ".join(report.unread)
+    names = dict.fromkeys(word for setup in report.setups for word in setup.reading.passed_over)
+    for setup in report.setups:
+        for setting in setup.reading.settings:
+            if isinstance(setting.value, Unread) and f"`{setting.written}`" not in undecided:
+                names.setdefault(setting.value.text[:80])
+            elif isinstance(setting.value, Unread):
+                names.pop(setting.value.text[:80], None)
+    found = []
+    if names:
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        shown = ", ".join(f"`{name}`" for name in [*names][:3])
+        found.append(f"values that are not known, and that no constraint depends on: {shown}{more}")
+    if any(setup.reading.without_arguments for setup in report.setups):
+        found.append("the script hands on its own arguments (`$@`); it was checked without any")
+    return found
 
 
 def _set_apart_conditional(report: Report) -> None:
@@ -209,14 +289,21 @@ def _check(setup: Setup, report: Report) -> None:
     with suppress(UndecidedError):  # then a constraint has said so
         report.renames += [rename for rename in renames.renames(setup) if rename not in report.renames]
         report.notes += notes(setup)
-    if _about_graphs(setup):
-        report.unread += [_placed(setup, _undecided(reason, names)) for reason, names in undecided.items()]
+    if not _about_graphs(setup):
+        undecided = {reason: names for reason, names in undecided.items() if _chosen_by_parser(setup, names)}
+    report.unread += [_placed(setup, _undecided(reason, names)) for reason, names in undecided.items()]
 
 
 def _undecided(reason: str, names: dict[str, list[str]]) -> str:
     """Say which settings were not read, why, and what depends on them."""
     ids = sorted({name for found in names.values() for name in found})
     return f"{', '.join(f'`{name}`' for name in names)} {reason}: not decided: {', '.join(ids)}"
+
+
+def _chosen_by_parser(setup: Setup, names: dict[str, list[str]]) -> bool:
+    """Return whether a value is one of a few that the parser takes for a flag about graphs, also where none are made."""
+    flags = {setting.written for setting in setup.reading.settings if setting.name in LIVES}
+    return setup.form is Form.COMMAND_LINE and bool(flags & set(names))
 
 
 def _about_graphs(setup: Setup) -> bool:

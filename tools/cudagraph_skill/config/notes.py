@@ -77,7 +77,7 @@ def _repeated(setup: Setup) -> Iterator[str]:
 def _unchecked(setup: Setup) -> Iterator[str]:
     """Say what goes wrong later, because no package looks for it."""
     new_name = setup.variables.get("PYTORCH_ALLOC_CONF", "") if "PYTORCH_CUDA_ALLOC_CONF" not in setup.variables else ""
-    if "expandable_segments:True" in new_name:  # torch ignores it beside the old name
+    if isinstance(new_name, str) and "expandable_segments:True" in new_name:  # torch ignores it beside the old name
         yield (
             "PYTORCH_ALLOC_CONF has expandable_segments:True; torch 2.10 and later read it, and no package looks into it: set "
             "NCCL_GRAPH_REGISTER=0 yourself"

@@ -79,7 +79,10 @@ class Reading:
         changed_by: Code that got the configuration and was not read: it may have set anything.
         conditional: Whether it is so on one path only, through conditions that are not known.
         unread: What could not be read, each with its place and reason.
+        passed_over: Parts that could not be read and that are values of settings which no constraint looks at.
+        without_arguments: Whether the arguments of the script, which were not given, are a part of it.
         notation: How a document holds flags: "flags" in a text, "arguments" in a list; empty where they are keys.
+        ways: Of the first reading of a script: what it is on each way through its conditions that are not known, the way read at first.
     """
 
     form: Form
@@ -90,8 +93,22 @@ class Reading:
     changed_by: list[str] = field(default_factory=list)
     conditional: bool = False
     unread: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    without_arguments: bool = False
     notation: str = ""
+    ways: list[Way] = field(default_factory=list)
 
     def last(self, name: str) -> Setting | None:
         """Return the setting of a name that counts."""
         return next((setting for setting in reversed(self.settings) if setting.name == name), None)
+
+
+class Way(NamedTuple):
+    """One way through the conditions of a script.
+
+    Attributes:
+        lines: Of the conditions that are taken otherwise than at first.
+    """
+
+    readings: list[Reading]
+    lines: tuple[int, ...] = ()

@@ -11,7 +11,7 @@ from cudagraph_skill.config import options
 from cudagraph_skill.config.settings import Form, Member, Reading, Setting, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cudagraph_skill.config.releases import Release, Releases
 
@@ -59,18 +59,36 @@ class UndecidedError(Exception):
         self.reason = reason
 
 
+def any_of(*conditions: Callable[[], object]) -> bool:
+    """Return whether one of the conditions holds, also where others depend on what was not read.
+
+    Raises:
+        UndecidedError: None holds, and one of them is not known.
+    """
+    undecided: list[UndecidedError] = []
+    for condition in conditions:
+        try:
+            if condition():
+                return True
+        except UndecidedError as error:
+            undecided.append(error)
+    if undecided:
+        raise undecided[0]
+    return False
+
+
 @dataclass
 class Setup:
     """A configuration as one set of releases understands it.
 
     Attributes:
-        variables: Environment: what `--env` gives, over what the text sets.
+        variables: Environment: what `--env` gives, over what the text sets; Unread where that is not known.
         arch: Compute capability, 90 for sm_90; None where it was not given.
     """
 
     reading: Reading
     releases: Releases
-    variables: Mapping[str, str]
+    variables: Mapping[str, str | Unread]
     arch: int | None = None
 
     @property
@@ -109,6 +127,17 @@ class Setup:
         if self.reading.based_on and name in _OF_THE_MODEL:
             raise UndecidedError(name, f"may be set by {self.reading.based_on[0]}, which was not read")
         return _DEFAULTS_OF_FORM[self.form].get(name, _DEFAULTS.get(name))
+
+    def variable(self, name: str) -> str:
+        """Return the value of a variable of the environment, an empty text where it is not set.
+
+        Raises:
+            UndecidedError: It was not read.
+        """
+        value = self.variables.get(name, "")
+        if isinstance(value, Unread):
+            raise UndecidedError(name, f"is `{value.text}`, which was not read")
+        return value
 
     def has_section(self, section: str) -> bool:
         """Return whether the text sets a section to anything but None."""
@@ -302,7 +331,9 @@ class Setup:
     @property
     def expandable_segments(self) -> bool:
         """Whether the packages see the allocator's expandable segments: they look into one variable only."""
-        return "expandable_segments:True" in self.variables.get("PYTORCH_CUDA_ALLOC_CONF", "")
+        value = self.variables.get("PYTORCH_CUDA_ALLOC_CONF", "")
+        written = value.text if isinstance(value, Unread) else value
+        return "expandable_segments:True" in written or "expandable_segments:True" in self.variable("PYTORCH_CUDA_ALLOC_CONF")
 
     def below_blackwell(self, rule: str) -> bool:
         """Return whether the GPU is older than sm_100.

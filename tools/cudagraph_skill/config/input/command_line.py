@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input import overrides, shell
+from cudagraph_skill.config.input.unknown import sorted_out
 from cudagraph_skill.config.options import FLAGS, Flag
-from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
+from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread, Way
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cudagraph_skill.config.input.expand import Word
 
 _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # commands that only mention flags
 _OF_PROFILERS = ("--cuda-graph-trace",)  # of nsys, which may stand before the program
 _OFF = ("false", "no", "off", "0", "none", "null")
+_MOST_WAYS = 64  # through the conditions of a script
+_MOST_STEPS = 200_000  # statements that are followed for all ways together
 
 
 def readings(text: str, start: int = 0, end: int | None = None, given: Mapping[str, str] | None = None) -> list[Reading]:
@@ -32,24 +36,110 @@ def readings(text: str, start: int = 0, end: int | None = None, given: Mapping[s
     follow = partial(shell.parse, text, start, len(text) if end is None else end, given or {})
     script = follow()
     found = _of_script(text, script)
+    ways = _ways(text, script, found, follow) if script.conditions else []
     if script.both_ways:
         settings = [reading.settings for reading in found]
         others = [reading for reading in _of_script(text, follow(met=False)) if reading.settings not in settings]
-        found += [replace(reading, title=f"{reading.title or 'the command'}, conditions not met") for reading in others]
+        said = [reason for reading in found for reason in reading.unread]
+        found += [
+            replace(
+                reading,
+                title=f"{reading.title or 'the command'}, conditions not met",
+                unread=[reason for reason in reading.unread if reason not in said],
+            )
+            for reading in others
+        ]
+    if found:
+        found[0].ways = ways
     return found
+
+
+def _ways(text: str, script: shell.Script, first: list[Reading], follow: Callable[..., shell.Script]) -> list[Way]:
+    """Return what a script is on each way through its conditions that are not known, where that is another configuration.
+
+    Each condition is taken otherwise by itself; those that make a difference are taken in all combinations, if these are not too many.
+    """
+    left = max(2, min(_MOST_WAYS, _MOST_STEPS // max(script.steps, 1)))
+    found = {_state(first): Way(first)}
+    ways = dict(script.conditions)
+    known = {offset: script.taken[offset] for offset in ways}
+    tried: list[int] = []
+    telling: dict[int, list[int]] = {}
+    unknown: list[int] = []
+
+    def take(chosen: dict[int, int]) -> bool:
+        """Follow one way, and return whether it is another configuration."""
+        other = follow(ways=chosen)
+        for offset, number in other.conditions.items():
+            if offset not in ways:
+                ways[offset] = number
+                known[offset] = other.taken[offset]
+        readings = _of_script(text, other)
+        lines = tuple(sorted(_line(text, offset) for offset, way in chosen.items() if way != known.get(offset)))
+        state = _state(readings)
+        new = state not in found
+        found.setdefault(state, Way(readings, lines))
+        return new or state != _state(first)
+
+    while open_ones := [offset for offset in ways if offset not in tried]:
+        offset = open_ones[0]
+        tried.append(offset)
+        for way in range(ways[offset]):
+            if way == known[offset]:
+                continue
+            left -= 1
+            if left < 0:
+                unknown.append(offset)
+            elif take({offset: way}):
+                telling.setdefault(offset, []).append(way)
+    choices = [[known[offset], *others] for offset, others in telling.items()]
+    combinations = list(product(*choices))
+    if len(telling) > 1 and len(combinations) <= left:
+        for combination in combinations:
+            take(dict(zip(telling, combination, strict=True)))
+    if unknown:
+        lines = tuple(sorted({_line(text, offset) for offset in unknown}))
+        first[0:1] = [replace(first[0], unread=[*first[0].unread, *map(_not_decided, lines)])] if first else []
+    return list(found.values())
+
+
+def _not_decided(line: int) -> str:
+    return f"line {line}: runs under a condition; its flags are read as if it ran"
+
+
+def _state(readings: Sequence[Reading]) -> tuple[object, ...]:
+    """Return what of readings decides about their findings."""
+    return tuple(
+        (
+            reading.form,
+            tuple((setting.name, repr(setting.value)) for setting in reading.settings),
+            tuple(sorted((name, repr(setting.value)) for name, setting in reading.environment.items())),
+            tuple(reading.unread),
+        )
+        for reading in readings
+    )
 
 
 def _of_script(text: str, script: shell.Script) -> list[Reading]:
     commands = _joined([command for command in script.commands if _runs_with_flags(command.words)])
     of_bridge = [command for command in script.commands if not _prints(command.words) and overrides.present(command.words)]
-    defined = [word for variable in script.variables.values.values() for word in variable.words]
+    holding = [one for one in script.variables.values.values() if any(word.text.startswith("--") for word in one.words)]
+    defined = [word for variable in holding for word in variable.words]
     if not commands and _has_flags(defined):
         commands = [shell.Command(defined, script.environment)]
+        sourced = [
+            f"line {_line(text, first)}: `{text[first:last][:80]}` was not read; it may define more flags"
+            for first, last in script.sourced
+        ]
+    else:
+        sourced = []  # a command names what it takes of them
     several = len(commands) + len(of_bridge) > 1
-    found = [_reading(text, script, command, titled=several) for command in commands if command not in of_bridge]
+    found = [_reading(text, command, titled=several) for command in commands if command not in of_bridge]
+    for reading in found:
+        reading.unread += sourced
     for command in of_bridge:
         title = _title(text, command) if several else ""
-        found.append(_completed(overrides.reading(text, command.words, title), text, script, command))
+        found.append(_completed(overrides.reading(text, command.words, title), text, command))
     return found
 
 
@@ -59,7 +149,7 @@ def _title(text: str, command: shell.Command) -> str:
 
 def of_words(text: str, words: Sequence[Word]) -> Reading:
     """Return the configuration of a list of arguments."""
-    reading = _reading(text, shell.Script(), shell.Command(list(words), {}), titled=False)
+    reading = _reading(text, shell.Command(list(words), {}), titled=False)
     reading.notation = "arguments"
     return reading
 
@@ -92,24 +182,24 @@ def is_flag(word: str) -> bool:
     return name in FLAGS or about_graphs or f"--{name[5:]}" in FLAGS
 
 
-def _reading(text: str, script: shell.Script, command: shell.Command, *, titled: bool) -> Reading:
+def _reading(text: str, command: shell.Command, *, titled: bool) -> Reading:
     reading = Reading(Form.COMMAND_LINE, _title(text, command) if titled else "")
     reading.settings = list(_settings(text, command.words))
-    return _completed(reading, text, script, command)
+    return _completed(reading, text, command)
 
 
-def _completed(reading: Reading, text: str, script: shell.Script, command: shell.Command) -> Reading:
+def _completed(reading: Reading, text: str, command: shell.Command) -> Reading:
     """Add the environment of a command, and what is not known of it."""
     for name, word in command.environment.items():
         span = Span(word.start, word.end)
         value: object = Unread(word.text) if word.unread else word.text
         reading.environment[name] = Setting(name, value, name, _line(text, word.start), span)
-    for offset in script.conditional:
-        reading.unread.append(f"line {_line(text, offset)}: runs under a condition; its flags are read as if it ran")
-    for word in command.words:
-        if word.unread and not word.text.startswith(("$SLURM", "${SLURM")):
-            reading.unread.append(f"line {_line(text, word.start)}: `{word.text[:80]}` is not known; flags in it were not read")
+    unknown = sorted_out(text, command.words)
+    for word in unknown.flags:
+        reading.unread.append(f"line {_line(text, word.start)}: `{word.text[:80]}` is not known; flags in it were not read")
     reading.unread = list(dict.fromkeys(reading.unread))
+    reading.passed_over = list(dict.fromkeys(word.text[:80] for word in unknown.values))
+    reading.without_arguments = bool(unknown.given)
     return reading
 
 

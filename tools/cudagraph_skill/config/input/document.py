@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.config.input import command_line
 from cudagraph_skill.config.input.expand import Word
+from cudagraph_skill.config.options import FLAGS
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread
 from cudagraph_skill.errors import SkillError
 
@@ -30,6 +31,13 @@ _SECTIONS = (
     "scheduler validation tokenizer"
 ).split()
 _FLAG = re.compile(r"(^|\s)--[a-z][\w-]*cuda[-_]graph|(^|\s)--[a-z][\w-]+[ =].*\s--[a-z]", re.DOTALL)
+
+_FIELDS = frozenset(
+    (
+        "num_layers hidden_size num_attention_heads ffn_hidden_size seq_length micro_batch_size global_batch_size sequence_parallel "
+        "tensor_model_parallel_size context_parallel_size rng_tracker te_rng_tracker check_for_nan_in_loss"
+    ).split()
+) | {flag.name for flag in FLAGS.values()}  # what tells a configuration of a model, where nothing is said of graphs
 
 _ALIAS = re.compile(r"\s*:\s*(\*[^\s,\]}]+)")
 
@@ -77,10 +85,6 @@ def readings(text: str, *, bridge: bool, is_json: bool) -> list[Reading]:
         found += _configurations(text, walker.found, bridge=bridge)
     for reading in found:
         reading.title = f"line {reading.settings[0].line}" if len(found) > 1 and reading.settings else ""
-        for setting in reading.settings:
-            if isinstance(setting.value, Unread):
-                reason = f"line {setting.line}: {setting.written} is `{setting.value.text}`, which is filled in elsewhere"
-                reading.unread.append(reason)
     return found
 
 
@@ -92,14 +96,23 @@ def _configurations(text: str, found: _Found, *, bridge: bool) -> list[Reading]:
         read += [replace(one, notation="flags") for one in command_line.readings(text, span.start, span.end)]
     if not read:
         read = [_fields(entries, bridge=bridge) for entries in found.fields.values() if _about_graphs(entries)]
-        read = read or [_fields(entries, bridge=bridge) for entries in list(found.fields.values())[:1]]
+        others = [entries for entries in found.fields.values() if _of_megatron(entries)]
+        read = read or [_fields(entries, bridge=bridge) for entries in others[:1]]
     for reading in read:
-        reading.environment = found.environment | reading.environment
+        for one in (reading, *(other for way in reading.ways for other in way.readings)):
+            one.environment = found.environment | one.environment
     return [reading for reading in read if reading.settings or reading.unread]
 
 
 def _about_graphs(entries: list[_Entry]) -> bool:
     return any("cuda_graph" in entry.path[-1] or "cuda-graph" in entry.path[-1] for entry in entries)
+
+
+def _of_megatron(entries: list[_Entry]) -> bool:
+    """Return whether there is a section of Bridge, or a field of a model; a workflow of a CI server has neither."""
+    names = {entry.path[-1].replace("-", "_") for entry in entries}
+    sections = {entry.path[-2] for entry in entries if len(entry.path) > 1}
+    return "model" in sections or bool(names & _FIELDS)
 
 
 def _flags(entries: list[_Entry]) -> Reading:
@@ -258,8 +271,8 @@ class _Walker:
             self._set(key, entry.value, entry.line, entry.span)
 
     def _set(self, name: str, value: object, line: int, span: Span | None) -> None:
-        text = ("1" if value else "0") if isinstance(value, bool) else str(value)
-        self.found.environment[name] = Setting(name, text, name, line, span)
+        given = ("1" if value else "0") if isinstance(value, bool) else value if isinstance(value, Unread) else str(value)
+        self.found.environment[name] = Setting(name, given, name, line, span)
 
     def _variable(self, node: yaml.MappingNode) -> bool:
         """Take up `{name: NAME, value: text}`, as Kubernetes lists the environment."""

@@ -11,7 +11,9 @@ from cudagraph_skill.config.input.tokens import quote_end, tokens
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _NAME = re.compile(r"\$(?:([A-Za-z_]\w*|[0-9@*#])|\{)")
-_BRACED = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=+])(.*))?", re.DOTALL)
+_BRACED = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
+_ASSIGNING = re.compile(r"\$\{([A-Za-z_]\w*):?=(.*)\}", re.DOTALL)
+_USE = re.compile(r"\$\{?([A-Za-z_]\w*)|(?<![\w$./-])([A-Za-z_]\w*)\+?=(?!=)")
 _HERE = re.compile(r"\$\(\s*cat\s*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*\)", re.DOTALL | re.MULTILINE)
 _DEEPEST = 20  # defaults that hold defaults
 _MOST_WORDS = 20_000
@@ -58,10 +60,12 @@ class Variables:
 
     Attributes:
         exported: Names that commands get in their environment, with the place of the export.
+        own: Names that the script sets before it first reads them: not set, they are empty.
     """
 
     values: dict[str, Variable] = field(default_factory=dict)
     exported: dict[str, Word] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
 
     def define(self, name: str, value: Variable, *, added: bool) -> None:
         """Set a variable, or add to it: an array gets elements, a text is continued."""
@@ -129,11 +133,27 @@ def _closing(raw: str, at: int) -> int:
     return len(raw) + 1
 
 
+def own_names(text: str) -> frozenset[str]:
+    """Return the names of variables that a script assigns before it first reads them, by the order of its text."""
+    found: dict[str, bool] = {}
+    for match in _USE.finditer(text):
+        found.setdefault(match[1] or match[2], match[2] is not None)
+    return frozenset(name for name, assigned_first in found.items() if assigned_first)
+
+
+def assign_default(raw: str, variables: Variables, start: int, end: int) -> None:
+    """Set the variable of `: ${NAME:=default}` where it has no value."""
+    match = _ASSIGNING.fullmatch(raw.strip('"'))
+    if match and (match[1] not in variables.values or not (variables.values[match[1]].words or ":=" not in raw)):
+        filled, known = _filled(match[2].strip("\"'"), variables, 0)
+        variables.define(match[1], Variable([Word(_unquoted(filled), start, end, not known)]), added=False)
+
+
 def _of_variable(match: re.Match[str], start: int, end: int, variables: Variables, *, quoted: bool) -> list[Word]:
     """Return the words of `$NAME` or `${NAME:-default}`; a quoted text stays one word."""
     name = match[1]
     variable = variables.values.get(name)
-    operator = match[3] or ""
+    operator = "" if (match[3] or "").endswith("?") else match[3] or ""  # `${NAME:?message}` is its value
     if operator.endswith("+"):
         return [] if variable is None else _default(match, start, end, variables)
     if variable is None or (operator.startswith(":") and not variable.text and not variable.unread):
@@ -141,9 +161,11 @@ def _of_variable(match: re.Match[str], start: int, end: int, variables: Variable
             return _default(match, start, end, variables)
         if variable is not None:
             return [Word("", start, end)] if quoted and not variable.array else []
-        return [Word(f"${{{match[0]}}}", start, end, unread=True)]
+        if name in variables.own:
+            return [Word("", start, end)] if quoted and not match[2] else []
+        return [Word(f"${{{match[1]}{match[2] or ''}}}", start, end, unread=True)]
     if not quoted or variable.array or name == "@":
-        parts = [part for word in variable.words for part in ((word,) if variable.array else word.parts or (word,))]
+        parts = [part for word in variable.words for part in ((word,) if variable.array and quoted else word.parts or (word,))]
         return [part._replace(site=end) for part in parts]
     if not variable.words:
         return [Word("", start, end)]
@@ -188,14 +210,14 @@ def _next_variable(raw: str, at: int) -> re.Match[str] | None:
 
 def _text(match: re.Match[str], variables: Variables, depth: int) -> tuple[str, bool]:
     variable = variables.values.get(match[1])
-    operator = match[3] or ""
+    operator = "" if (match[3] or "").endswith("?") else match[3] or ""
     if operator.endswith("+"):
         return ("", True) if variable is None else _filled(match[4].strip("\"'"), variables, depth + 1)
     if variable is not None and (variable.text or not operator.startswith(":")):
         return variable.text, not variable.unread
     if operator:
         return _filled(match[4].strip("\"'"), variables, depth + 1)
-    return "", False
+    return "", match[1] in variables.own
 
 
 def _unquoted(raw: str) -> str:

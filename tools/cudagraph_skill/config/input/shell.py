@@ -1,7 +1,8 @@
 """Follow a shell script to the commands that it runs, with their words and their environment, without running anything.
 
 What is followed: quotes, comments, continued lines, variables and arrays, `export`, `${NAME:-default}`, functions, loops over
-known words, here-documents, `bash -c` and `eval`, and conditions on known values. A condition that is not known counts as met.
+known words, here-documents, `bash -c` and `eval`, and conditions on known values. A condition that is not known counts as met, where
+the caller names no other way.
 What is not: command substitution and arithmetic; their words are unread.
 """
 
@@ -14,7 +15,16 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.config.input.expand import ASSIGNMENT, Variable, Variables, Word, assigned, expanded
+from cudagraph_skill.config.input.expand import (
+    ASSIGNMENT,
+    Variable,
+    Variables,
+    Word,
+    assign_default,
+    assigned,
+    expanded,
+    own_names,
+)
 from cudagraph_skill.config.input.tokens import Token, tokens
 from cudagraph_skill.errors import SkillError
 
@@ -62,15 +72,21 @@ class Script:
     """What a script runs, and what it only defines.
 
     Attributes:
-        conditional: Offsets of conditions that are not known, where flags depend on them.
+        conditions: Conditions that are not known, by their offset: how many ways lead on.
         both_ways: Whether an `if` that is not known has another branch.
+        taken: The way that was taken at each.
+        sourced: Places of `source FILE`, which is not read.
+        steps: Statements that were followed.
     """
 
     commands: list[Command] = field(default_factory=list)
     variables: Variables = field(default_factory=Variables)
     functions: dict[str, list[Token]] = field(default_factory=dict)
-    conditional: list[int] = field(default_factory=list)
+    conditions: dict[int, int] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
     both_ways: bool = False
+    sourced: list[tuple[int, int]] = field(default_factory=list)
+    steps: int = 0
 
     @property
     def environment(self) -> dict[str, Word]:
@@ -83,7 +99,9 @@ class Script:
         return found
 
 
-def parse(text: str, start: int, end: int, given: Mapping[str, str], *, met: bool = True) -> Script:
+def parse(
+    text: str, start: int, end: int, given: Mapping[str, str], *, met: bool = True, ways: Mapping[int, int] | None = None
+) -> Script:
     """Return the commands of the script between two offsets, in order.
 
     Args:
@@ -92,18 +110,23 @@ def parse(text: str, start: int, end: int, given: Mapping[str, str], *, met: boo
         end: Where it ends.
         given: The environment of the run.
         met: Whether conditions that are not known count as met.
+        ways: The way to take at a condition that is not known, by its offset.
     """
     script = Script()
+    script.variables.own = own_names(text[start:end])
     script.variables.values = {name: Variable([Word(value, 0, 0)] if value else []) for name, value in given.items()}
-    _Runner(text, script, met=met).block(tokens(text, start, end))
+    runner = _Runner(text, script, met=met, ways=ways or {})
+    runner.block(tokens(text, start, end))
+    script.steps = runner.steps
     return script
 
 
 class _Runner:
     """Follow tokens of one text; `depth` counts blocks in blocks."""
 
-    def __init__(self, text: str, script: Script, *, met: bool) -> None:
+    def __init__(self, text: str, script: Script, *, met: bool, ways: Mapping[int, int]) -> None:
         self.met = met
+        self.ways = ways
         self.text = text
         self.script = script
         self.depth = 0
@@ -160,7 +183,15 @@ class _Runner:
         if following not in ("&&", "||"):
             return False
         met = self._condition(block[at:end])
+        if met is None and self._word(block[at]) in ("[", "[[", "test"):
+            return self._way(block[at], 2) == 1
         return met is (following == "||")
+
+    def _way(self, condition: Token, ways: int, usual: int = 0) -> int:
+        """Return which way to take at a condition that is not known."""
+        self.script.conditions[condition.start] = max(ways, self.script.conditions.get(condition.start, 0))
+        self.script.taken[condition.start] = way = min(self.ways.get(condition.start, usual), ways - 1)
+        return way
 
     def _word(self, token: Token) -> str:
         return self.text[token.start : token.end] if token.kind != "heredoc" else ""
@@ -222,19 +253,26 @@ class _Runner:
         else:
             condition, body = self._cut(inner, "do")
             met = self._condition(condition)
-            if met is (keyword == "until"):
+            if met is (keyword == "until") or (met is None and self._way((condition or block)[0], 2) == 1):
                 return
-            self._maybe(condition, body, known=met is not None)
+            self.block(body)
 
     def _if(self, block: Sequence[Token]) -> None:
         """Follow the first branch whose condition is met, or is not known."""
         branches = self._branches(block)
         self.script.both_ways |= len(branches) > 1 and self._condition(branches[0][0]) is None
+        open_ones: list[Sequence[Token]] = []  # bodies that may run; none of them where no condition is met
         for condition, body in branches:
             met = self._condition(condition) if condition else True
-            if met or (met is None and (self.met or len(branches) == 1)):
-                self._maybe(condition or block[:1], body, known=met is not None)
-                return
+            if met is not False:
+                open_ones.append(body)
+            if met:
+                break
+        else:
+            open_ones.append(())
+        usual = 0 if self.met or len(branches) == 1 else len(open_ones) - 1
+        way = self._way((branches[0][0] or block)[0], len(open_ones), usual) if len(open_ones) > 1 else 0
+        self.block(open_ones[way])
 
     def _branches(self, block: Sequence[Token]) -> list[tuple[Sequence[Token], Sequence[Token]]]:
         """Return the condition and the body of each branch; that of `else` is empty."""
@@ -258,13 +296,6 @@ class _Runner:
         index = next((index for index, token in enumerate(block) if self._word(token) == keyword), len(block))
         return block[:index], block[index + 1 :]
 
-    def _maybe(self, condition: Sequence[Token], body: Sequence[Token], *, known: bool) -> None:
-        """Follow a body; remember the condition if it is not known and flags depend on it."""
-        text = self.text[body[0].start : body[-1].end] if body else ""
-        if not known and "--" in text:
-            self.script.conditional.append(condition[0].start)
-        self.block(body)
-
     def _case(self, inner: Sequence[Token]) -> None:
         """Follow the branch of the first pattern that fits; where the word is not known, the last one."""
         subject, branches = self._cut(inner, "in")
@@ -276,7 +307,8 @@ class _Runner:
                 self.block(body)
                 return
         if not known and bodies:
-            self._maybe(subject or inner[:1], bodies[-1][1], known=False)
+            open_ones = [body for _, body in bodies] + ([] if "*" in bodies[-1][0] else [[]])
+            self.block(open_ones[self._way((subject or inner)[0], len(open_ones), len(bodies) - 1)])
 
     def _case_bodies(self, branches: Sequence[Token]) -> list[tuple[list[str], list[Token]]]:
         found: list[tuple[list[str], list[Token]]] = []
@@ -298,7 +330,8 @@ class _Runner:
     def _for(self, inner: Sequence[Token]) -> None:
         head, body = self._cut(inner, "do")
         if len(head) < 2 or self._word(head[1]) != "in":
-            self._maybe(inner[:1], body, known=False)
+            if not inner or self._way(inner[0], 2) == 0:
+                self.block(body)
             return
         name = self._word(head[0])
         values = [word for token in head[2:] if token.kind == "word" for word in self._expanded(token)]
@@ -448,6 +481,13 @@ class _Runner:
             for token in block[1:]:
                 self.script.variables.values.pop(self._word(token), None)
                 self.script.variables.exported.pop(self._word(token), None)
+            return
+        if name in ("source", "."):
+            self.script.sourced.append((block[0].start, block[-1].end))
+            return
+        if name == ":":
+            for token in block[1:]:
+                assign_default(self._word(token), self.script.variables, token.start, token.end)
             return
         for token in heredocs:
             self.block(tokens(self.text, token.start, token.end))
