@@ -27,7 +27,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         '         skill config --flags "--cuda-graph-impl local --cuda-graph-scope attn" --for megatron-core==0.18.2\n'
         "         skill config recipe.py --for megatron-bridge==0.4.2 --diff",
         "exit codes: 0 nothing found, 1 a constraint is violated or a name is old, 2 the command or file was not understood,\n"
-        "3 the file cannot be written, 4 nothing found, but not all was read",
+        "3 the file cannot be written, 4 nothing found, but a part that was not read may change that",
     )
     new.add_argument("file", nargs="?", metavar="FILE", help="a shell script, recipe (.py), YAML or JSON; - reads stdin")
     new.add_argument("--flags", metavar="TEXT", help="check these flags instead of a file")

@@ -173,11 +173,16 @@ def old_scope_value_with_impl(setup: Setup) -> Clash | None:
     implementation = "transformer_engine" if written == "none" and setup.value("external_cuda_graph") else written
     if implementation in fits[old[0]]:
         return None
-    wanted = Change("cuda_graph_impl", "full_iteration" if old[0] == "full_iteration" else "local")
+    inference = old[0] == "full_iteration_inference"
+    wanted = [Change("cuda_graph_impl", "local" if inference else "full_iteration")]
+    wanted += [Change("inference_cuda_graph_scope", "block")] if inference else []
+    switch = "cuda_graph_impl" if written != "none" else "external_cuda_graph"
+    wanted += [Change(switch, LEAVE_OUT)] if switch == "external_cuda_graph" else []
     return Clash(
         f"{setting.written} {old[0]} cannot be combined with {setup.spelled('cuda_graph_impl')} {implementation}",
-        (setting.name, "cuda_graph_impl"),
-        (wanted, Change(setting.name, [name for name in setup.written_modules if name != old[0]] or LEAVE_OUT)),
+        (setting.name, switch),
+        (*wanted, Change(setting.name, [name for name in setup.written_modules if name != old[0]] or LEAVE_OUT)),
+        "or leave the value out, which keeps the graphs of training" if inference else "",
     )
 
 

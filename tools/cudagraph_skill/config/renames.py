@@ -49,10 +49,13 @@ def _switches(setup: Setup) -> Iterator[Rename]:
         setting = setup.setting(name)
         if setting is None or setting.value is False:
             continue
-        new = _written(setup, "cuda_graph_impl", value)
+        if value == "transformer_engine" and setup.core >= (0, 18) and set(setup.written_modules) & set(_OLD_VALUES) - {"full"}:
+            continue  # both together violate a constraint, which says what to write
+        moved = value == "local" and _moves_to_whole_iteration(setup)
+        new = _written(setup, "cuda_graph_impl", "full_iteration" if moved else value)
         message = f"{setting.written} is deprecated since megatron-core 0.15: use {new}"
         changes = [Change(name, LEAVE_OUT)]
-        if setup.setting("cuda_graph_impl") is None and not (value == "local" and _moves_to_whole_iteration(setup)):
+        if setup.setting("cuda_graph_impl") is None and not moved:
             changes.append(Change("cuda_graph_impl", value))
         yield Rename(setting.written, new, message, setting.line, tuple(changes))
 
@@ -61,6 +64,8 @@ def _scope(setup: Setup) -> Iterator[Rename]:
     setting = setup.setting("cuda_graph_scope")
     if setup.core < (0, 18) or setting is None or setting.value is None or setup.setting("cuda_graph_modules"):
         return
+    if setup.written_modules and set(setup.written_modules) <= set(_OLD_VALUES):
+        return  # nothing is left of it: what is said of the value says so, or a constraint
     new = setup.spelled_like(setting, "cuda_graph_modules")
     message = f"{setting.written} is deprecated since megatron-core 0.18: it is now {new}"
     left = [name for name in _words(setting) if name not in _OLD_VALUES]
@@ -84,18 +89,42 @@ def _scope_values(setup: Setup) -> Iterator[Rename]:
         return
     for value in setup.written_modules:
         since, name, new_value = _OLD_VALUES.get(value, ((9999,), "", None))
+        if setup.core >= since and value == "full_iteration_inference" and setup.implementation == "none":
+            yield _without_effect(setup, setting, value)
+            continue
         if setup.core < since or (name and not setup.carries_over(value)):
             continue
         if not name and len(setup.written_modules) > 1:
             continue  # with other modules it violates a constraint
         if not name:
-            message = f"the value full is deprecated since megatron-core {dotted(since)}: leave the list empty to capture whole layers"
+            message = (
+                f"the value full is deprecated since megatron-core {dotted(since)}: leave the list empty to capture whole layers"
+                + (f"{_now_called(setup, setting)}" if setup.core >= (0, 18) else "")
+            )
             yield Rename(value, "an empty list", message, setting.line, (Change(setting.name, LEAVE_OUT),))
             continue
         new = _written(setup, name, new_value)
         message = f"the value {value} is deprecated since megatron-core {dotted(since)}: use {new}"
+        if set(setup.written_modules) <= set(_OLD_VALUES):
+            message += f" and leave {setting.written} out{_now_called(setup, setting)}"
         left = [other for other in setup.written_modules if other != value]
         yield Rename(value, new, message, setting.line, (Change(name, new_value), Change(setting.name, left or LEAVE_OUT)))
+
+
+def _now_called(setup: Setup, setting: Setting) -> str:
+    new = setup.spelled_like(setting, "cuda_graph_modules")
+    return "" if setting.name == "cuda_graph_modules" else f" ({setting.written} is now {new})"
+
+
+def _without_effect(setup: Setup, setting: Setting, value: str) -> Rename:
+    """Return what is to be done where inference graphs are asked for and no graphs are made."""
+    new = " ".join([_written(setup, "cuda_graph_impl", "local"), _written(setup, "inference_cuda_graph_scope", "block")])
+    message = (
+        f"the value {value} is deprecated since megatron-core 0.18 and has no effect without {_written(setup, 'cuda_graph_impl', 'local')}: "
+        f"leave it out, or use {new}{_now_called(setup, setting)}"
+    )
+    left = [other for other in setup.written_modules if other != value]
+    return Rename(value, new, message, setting.line, (Change(setting.name, left or LEAVE_OUT),))
 
 
 def _replaced(setup: Setup) -> Iterator[Rename]:

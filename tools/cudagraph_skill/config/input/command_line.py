@@ -257,6 +257,8 @@ def _values(words: Sequence[Word], kind: str) -> list[Word]:
     for word in words:
         if word.text.startswith("--") or (kind == "one" and taken) or (word.unread and word.text.startswith(("$@", "${@"))):
             break
+        if kind == "many" and word.unread and word.text.endswith(("[@]}", "[*]}")):
+            break  # more flags, rather than more values
         taken.append(word)
     return taken
 
@@ -268,6 +270,9 @@ def from_mapping(flags: Sequence[tuple[str, object, int, Span | None]]) -> list[
         if not is_flag(dashed := f"--{spelled.lstrip('-')}"):
             continue
         flag, alone = _flag(dashed)
+        if isinstance(value, Unread):
+            settings.append(Setting(flag.name, value, spelled, line, span))
+            continue
         if flag.kind in ("on", "off", "either"):
             if value is not None and str(value).lower() in _OFF:
                 continue

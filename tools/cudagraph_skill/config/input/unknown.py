@@ -200,4 +200,7 @@ def _may_hold_flags_behind(before: Sequence[str], text: str) -> bool:
     name = before[flag].lstrip("-")
     if "=" in name or name in _ALONE or (name.startswith("no-") and name[3:] in _ALONE):
         return True
-    return flag < len(before) - 1 and name not in _SEVERAL
+    behind = flag < len(before) - 1
+    if text.endswith(("[@]}", "[*]}")):
+        return behind or name not in _SEVERAL
+    return behind and name not in _SEVERAL
