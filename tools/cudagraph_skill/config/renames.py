@@ -98,22 +98,24 @@ def _scope_values(setup: Setup) -> Iterator[Rename]:
             continue  # with other modules it violates a constraint
         if not name:
             message = (
-                f"the value full is deprecated since megatron-core {dotted(since)}: leave the list empty to capture whole layers"
-                + (f"{_now_called(setup, setting)}" if setup.core >= (0, 18) else "")
+                f"the value full is deprecated since megatron-core {dotted(since)}: leave {_now_called(setup, setting)} out, or the list "
+                "empty, to capture whole layers"
             )
             yield Rename(value, "an empty list", message, setting.line, (Change(setting.name, LEAVE_OUT),))
             continue
         new = _written(setup, name, new_value)
         message = f"the value {value} is deprecated since megatron-core {dotted(since)}: use {new}"
         if set(setup.written_modules) <= set(_OLD_VALUES):
-            message += f" and leave {setting.written} out{_now_called(setup, setting)}"
+            message += f", and leave {_now_called(setup, setting)} out"
         left = [other for other in setup.written_modules if other != value]
         yield Rename(value, new, message, setting.line, (Change(name, new_value), Change(setting.name, left or LEAVE_OUT)))
 
 
 def _now_called(setup: Setup, setting: Setting) -> str:
+    """Spell the setting of the captured modules, with its new name where it has one."""
     new = setup.spelled_like(setting, "cuda_graph_modules")
-    return "" if setting.name == "cuda_graph_modules" else f" ({setting.written} is now {new})"
+    renamed = setting.name != "cuda_graph_modules" and setup.core >= (0, 18)
+    return f"{setting.written} (now {new})" if renamed else setting.written
 
 
 def _without_effect(setup: Setup, setting: Setting, value: str) -> Rename:
@@ -121,7 +123,7 @@ def _without_effect(setup: Setup, setting: Setting, value: str) -> Rename:
     new = " ".join([_written(setup, "cuda_graph_impl", "local"), _written(setup, "inference_cuda_graph_scope", "block")])
     message = (
         f"the value {value} is deprecated since megatron-core 0.18 and has no effect without {_written(setup, 'cuda_graph_impl', 'local')}: "
-        f"leave it out, or use {new}{_now_called(setup, setting)}"
+        f"leave {_now_called(setup, setting)} out, or use {new} in its place"
     )
     left = [other for other in setup.written_modules if other != value]
     return Rename(value, new, message, setting.line, (Change(setting.name, left or LEAVE_OUT),))
