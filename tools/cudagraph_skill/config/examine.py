@@ -199,8 +199,6 @@ def _passed_over(report: Report) -> list[str]:
         for setting in setup.reading.settings:
             if isinstance(setting.value, Unread) and f"`{setting.written}`" not in undecided:
                 names.setdefault(setting.value.text[:80])
-            elif isinstance(setting.value, Unread):
-                names.pop(setting.value.text[:80], None)
     found = []
     if names:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""

@@ -198,7 +198,11 @@ def _completed(reading: Reading, text: str, command: shell.Command) -> Reading:
     for word in unknown.flags:
         reading.unread.append(f"line {_line(text, word.start)}: `{word.text[:80]}` is not known; flags in it were not read")
     reading.unread = list(dict.fromkeys(reading.unread))
-    reading.passed_over = list(dict.fromkeys(word.text[:80] for word in unknown.values))
+    looked_at = [setting.value.text for setting in reading.settings if isinstance(setting.value, Unread)]
+    passed = [
+        word.text for word in unknown.values if not is_flag(word.text) and not any(word.text in text for text in looked_at)
+    ]
+    reading.passed_over = list(dict.fromkeys(text[:80] for text in passed))
     reading.without_arguments = bool(unknown.given)
     return reading
 
@@ -215,7 +219,9 @@ def _settings(text: str, words: Sequence[Word]) -> Iterator[Setting]:
         takes = not equals and flag.kind in ("one", "many")
         taken = _values(words[at:], flag.kind) if takes else []
         at += len(taken)
-        if equals:
+        if equals and word.unread:
+            value = Unread(attached)
+        elif equals:
             value = [attached] if flag.kind == "many" else attached
         elif taken:
             value = _value(taken, flag.kind)
