@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cudagraph_skill.config import examine
+from cudagraph_skill.config import correct, examine
 from cudagraph_skill.config.options import FLAGS
 from cudagraph_skill.config.output import exit_code
 from cudagraph_skill.errors import SkillError
@@ -39,7 +39,7 @@ def test_what_was_passed_over_is_noted() -> None:
     report = examine(READ["the arguments of the script handed on"], ".sh", _CORE)
     assert any("its own arguments (`$@`)" in note for note in report.notes)
     report = examine(READ["precision by a case"], ".sh", _CORE)
-    assert any("conditions that are not known (lines 1) change nothing" in note for note in report.notes)
+    assert any("conditions that are not known (line 1) change nothing" in note for note in report.notes)
 
 
 def test_a_violation_under_a_condition_is_reported_as_if_it_ran() -> None:
@@ -47,6 +47,22 @@ def test_a_violation_under_a_condition_is_reported_as_if_it_ran() -> None:
     report = examine(text, ".sh", _CORE)
     assert [violation.id for violation in report.violations] == ["nan-check-in-whole-iteration"]
     assert any("line 1: runs under a condition" in reason for reason in report.unread)
+
+
+def test_many_conditions_are_taken_each_by_itself() -> None:
+    names = [f"E{number}" for number in range(12)]
+    switches = "".join(f'if [ "$USE_{name}" = 1 ]; then\n  {name}="--num-experts 8"\nfi\n' for name in names)
+    text = f"{switches}torchrun pretrain_gpt.py --cuda-graph-impl local {' '.join(f'${name}' for name in names)}"
+    report = examine(text, ".sh", _CORE, {}, 90)
+    assert not report.unread
+    assert any("each by itself, change nothing" in note for note in report.notes)
+
+
+def test_a_value_that_is_not_known_is_not_written_into_a_correction() -> None:
+    text = "torchrun p.py --cuda-graph-impl local --inference-dynamic-batching-cuda-graph-max-tokens $TOKENS\n"
+    corrected = correct(text, lambda new: examine(new, ".sh", _CORE))
+    assert corrected.text == text
+    assert any("`${TOKENS}`, is not known" in reason for reason in corrected.left)
 
 
 def test_elements_of_an_array_are_split_where_they_are_used_without_quotes() -> None:

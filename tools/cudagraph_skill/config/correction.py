@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.config import options
 from cudagraph_skill.config.constraint import LEAVE_OUT, Change
-from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.settings import Form, Unread
 from cudagraph_skill.errors import SkillError
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def _one_correction(
 def _changed(text: str, setup: Setup, kind: str, changes: Sequence[Change]) -> str:
     edits: list[tuple[int, int, str]] = []
     for change in changes:
+        if isinstance(change.value, Unread):
+            raise _CannotWriteError(f"the value of {change.name}, `{change.value.text}`, is not known")
         notation = setup.reading.notation or kind
         edits += _environment(text, setup, kind, change) if change.variable else _setting(text, setup, notation, change)
     for start, end, replacement in sorted(_apart(_in_place(edits, text)), reverse=True):

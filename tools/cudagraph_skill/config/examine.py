@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cudagraph_skill.config.constraint import Change, Clash
     from cudagraph_skill.config.releases import Releases
-    from cudagraph_skill.config.settings import Reading, Setting, Way
+    from cudagraph_skill.config.settings import Reading, Setting
 
 _ROWS = (
     constraints_core,
@@ -125,7 +125,7 @@ def examine(
         run(reading, report=report)
     for reading in readings:
         if len(reading.ways) > 1:
-            _compare(reading.ways, report, lambda one: run(one, report=Report(chosen, kind)))
+            _compare(reading, report, lambda one: run(one, report=Report(chosen, kind)))
     _set_apart_conditional(report)
     report.notes = list(dict.fromkeys([*report.notes, *_passed_over(report)]))
     again = {f"{setup.reading.title}: {reason}" for setup in report.setups for reason in report.unread if setup.reading.title}
@@ -146,15 +146,16 @@ def _examined(reading: Reading, *, chosen: Releases, given: dict[str, str], arch
     return report
 
 
-def _compare(ways: Sequence[Way], report: Report, run: Callable[[Reading], Report]) -> None:
+def _compare(script: Reading, report: Report, run: Callable[[Reading], Report]) -> None:
     """Say which conditions of a script that are not known change what is found."""
+    ways = script.ways
     outcomes = [_Outcome([run(reading) for reading in way.readings]) for way in ways]
     first = outcomes[0]
     changing: set[int] = set()
     told: set[int] = set()
     said = _Outcome([report])
     for way, outcome in zip(ways[1:], outcomes[1:], strict=True):
-        where = f"line{'s' if len(way.lines) > 1 else ''} {', '.join(map(str, way.lines))}"
+        where = _lines(way.lines)
         more = [text for name, text in outcome.found.items() if name not in said.found and name not in first.found]
         report.unread += [f"{where}: under a condition that is not known it {text}" for text in more]
         unread = [reason for reason in outcome.unread if reason not in said.unread and reason not in first.unread]
@@ -168,8 +169,14 @@ def _compare(ways: Sequence[Way], report: Report, run: Callable[[Reading], Repor
         if not less and not more and not unread:
             changing |= set(way.lines)
     if len(ways) > 1 and all(first == outcome for outcome in outcomes):
-        lines = ", ".join(map(str, sorted(changing)))
-        report.notes.append(f"conditions that are not known (lines {lines}) change nothing of what is found")
+        alone = ", each by itself," if script.each_alone else ""
+        report.notes.append(
+            f"conditions that are not known ({_lines(sorted(changing))}){alone} change nothing of what is found"
+        )
+
+
+def _lines(lines: Sequence[int]) -> str:
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
 
 
 class _Outcome:

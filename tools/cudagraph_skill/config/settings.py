@@ -83,6 +83,7 @@ class Reading:
         without_arguments: Whether the arguments of the script, which were not given, are a part of it.
         notation: How a document holds flags: "flags" in a text, "arguments" in a list; empty where they are keys.
         ways: Of the first reading of a script: what it is on each way through its conditions that are not known, the way read at first.
+        each_alone: Whether these conditions were too many to be taken together.
     """
 
     form: Form
@@ -97,6 +98,7 @@ class Reading:
     without_arguments: bool = False
     notation: str = ""
     ways: list[Way] = field(default_factory=list)
+    each_alone: bool = False
 
     def last(self, name: str) -> Setting | None:
         """Return the setting of a name that counts."""

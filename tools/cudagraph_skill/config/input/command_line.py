@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # commands that only mention flags
 _OF_PROFILERS = ("--cuda-graph-trace",)  # of nsys, which may stand before the program
 _OFF = ("false", "no", "off", "0", "none", "null")
-_MOST_WAYS = 64  # through the conditions of a script
+_MOST_WAYS = 256  # through the conditions of a script
 _MOST_STEPS = 200_000  # statements that are followed for all ways together
 
 
@@ -94,9 +94,11 @@ def _ways(text: str, script: shell.Script, first: list[Reading], follow: Callabl
                 telling.setdefault(offset, []).append(way)
     choices = [[known[offset], *others] for offset, others in telling.items()]
     combinations = list(product(*choices))
-    if len(telling) > 1 and len(combinations) <= left:
-        for combination in combinations:
+    if len(combinations) <= left:
+        for combination in combinations if len(telling) > 1 else ():
             take(dict(zip(telling, combination, strict=True)))
+    elif first:
+        first[0].each_alone = True
     if unknown:
         lines = tuple(sorted({_line(text, offset) for offset in unknown}))
         first[0:1] = [replace(first[0], unread=[*first[0].unread, *map(_not_decided, lines)])] if first else []
