@@ -128,11 +128,13 @@ _NAME_OTHERS = "capture no attention: name modules such as mlp (layers without e
 @constraint("bridge-packed-attention-captured", forms=_RECIPE, of_bridge=True)
 def bridge_packed_attention_captured(setup: Setup) -> Clash | None:
     """Graphs of Transformer Engine take tensors only, and packed sequences come as an object."""
-    packed = _packed(setup)
-    if not packed or setup.implementation != "transformer_engine":
+    if setup.implementation != "transformer_engine":
         return None
     inside = [name for name in _READS_PACKS if name in setup.modules]
     if setup.core >= (0, 16) and setup.modules and not inside:
+        return None
+    packed = _packed(setup)
+    if not packed:
         return None
     bridge = setup.releases.bridge or (0,)
     if bridge >= (0, 6) and packed == _PACKING and (not _padded(setup) or _refused_unpadded(setup)):
