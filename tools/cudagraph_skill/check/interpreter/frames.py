@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable
 
     from cudagraph_skill.check.input.modules import Module
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NEXT, CONTINUE, BREAK, RETURN, RAISE = range(5)  # how a statement leaves its block
 _SHOWN = 6  # innermost calls that a finding lists
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 Site = tuple[str, int, int]  # path, line and column
 
@@ -66,13 +67,17 @@ class Frames:
         """Return the calls that lead here, outermost first."""
         steps: list[tuple[str, bool]] = []
         for caller, callee in zip(self.frames, self.frames[1:], strict=False):
-            # The call of a captured function that was named is made up: no line of the user's makes it.
-            made_up = self.named and caller is self.frames[0]
-            if callee.call is not None and callee.function != "<module>" and not made_up:
-                step = f"{caller.module.path}:{getattr(callee.call, 'lineno', 0)} in {caller.function}"
+            # The call of a function that nobody calls is made up, at its definition: no line of the user's makes it.
+            if callee.call is not None and not isinstance(callee.call, _DEFINITIONS):
+                step = f"{caller.module.path}:{_line(callee.call)} in {caller.function}"
                 steps.append((step, caller.module.installed))
         shown = steps[-_SHOWN:]
         if shown and all(installed for _, installed in shown):
             # However deep a library is: the line of the user's that leads into it comes first.
             shown = [*[step for step in steps if not step[1]][-1:], *shown[1:]]
         return tuple(step for step, _ in shown)
+
+
+def _line(call: ast.AST) -> int:
+    """Return the line of a call; of one that is split before a dot, the line of the method's name."""
+    return (call.func.end_lineno or 0) if isinstance(call, ast.Call) else getattr(call, "lineno", 0)

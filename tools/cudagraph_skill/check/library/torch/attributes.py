@@ -73,7 +73,7 @@ def attribute(machine: Machine, owner: Value, name: str, node: ast.AST) -> Value
     if isinstance(owner, Sequence):
         return _of_sequence(owner, name)
     if isinstance(owner, Class):
-        return objects.of_class(machine, owner, name)
+        return objects.of_class(owner, name)
     if isinstance(owner, Function) and "property" in owner.marks:
         return Method(owner, name)  # `setter`, which decorates
     if isinstance(owner, (Function, Partial)) and name == "__name__":

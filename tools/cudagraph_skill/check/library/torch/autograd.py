@@ -113,16 +113,14 @@ def _is_context(machine: Machine, node: ast.AST) -> bool:
     return False
 
 
-def apply_function(machine: Machine, owner: Class, args: Args, kwargs: Kwargs) -> Value:
+def apply_function(machine: Machine, owner: Class, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Run an autograd function of the user's, and remember its backward."""
     forward, backward = owner.find("forward"), owner.find("backward")
     context = Object("torch.autograd.Context", [], {}, machine.round)
     if forward is None:
         return Value()
     wants = isinstance(forward[1], Function) and forward[1].node.args.args and len(forward[1].node.args.args) > len(args)
-    result = machine.call(
-        forward[1], [context, *args] if wants or not owner.find("setup_context") else args, kwargs, owner.node
-    )
+    result = machine.call(forward[1], [context, *args] if wants or not owner.find("setup_context") else args, kwargs, node)
     if backward is not None and machine.inside:
         machine.torch.backwards.append((backward[1], context))
     return result

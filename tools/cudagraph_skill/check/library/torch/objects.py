@@ -270,10 +270,10 @@ def _of_layer(machine: Machine, owner: Object, name: str) -> Value:
     return owner.args[0] if name == "module" and owner.args else Method(owner, name)
 
 
-def of_class(machine: Machine, owner: Class, name: str) -> Value:
+def of_class(owner: Class, name: str) -> Value:
     """Return what an attribute of a user's class is that it inherits from a library."""
     if name == "apply" and any(library.startswith("torch.autograd") for library in owner.libraries()):
-        return Native(lambda args, kwargs: autograd.apply_function(machine, owner, args, kwargs))
+        return Partial(owner, [], {}, "autograd")
     if name == "__name__":
         return const(owner.name)
     if name in {"__init__", "forward"}:

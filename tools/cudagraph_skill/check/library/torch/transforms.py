@@ -8,6 +8,7 @@ from cudagraph_skill.check.interpreter.capture_sites import GRAPHED_MODES
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Choice,
+    Class,
     External,
     Function,
     Host,
@@ -25,7 +26,7 @@ from cudagraph_skill.check.interpreter.values import (
     quoted,
 )
 from cudagraph_skill.check.library.binding import bind
-from cudagraph_skill.check.library.torch import autocast, graphs
+from cudagraph_skill.check.library.torch import autocast, autograd, graphs
 
 if TYPE_CHECKING:
     import ast
@@ -54,6 +55,8 @@ def wrapper(how: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
 
 def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     """Call what vmap, grad, compile and their like return."""
+    if partial.how == "autograd" and isinstance(partial.function, Class):
+        return autograd.apply_function(machine, partial.function, args, kwargs, node)
     if partial.how == "compile":
         return _call_compiled(machine, partial, args, kwargs, node)
     if partial.how == "graphed":
