@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from cudagraph_skill.diagnosis import log
 from cudagraph_skill.errors import SkillError
@@ -136,3 +139,67 @@ def test_a_million_blank_lines_are_nothing() -> None:
 def test_a_few_bad_bytes_and_nuls_do_no_harm() -> None:
     text = log.decoded(b"CUDA error: \xff\xfe operation\0 not permitted\n" * 3)
     assert _texts(text)[0].startswith("CUDA error: ")
+
+
+SOURCE = """import torch
+
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    loss = step(x).item()  # RuntimeError: CUDA error: operation not permitted when stream is capturing
+"""
+NOT_PERMITTED = "RuntimeError: CUDA error: operation not permitted when stream is capturing"
+TRACEBACK = ["\x1b[0;31mAcceleratorError\x1b[0m   Traceback (most recent call last)", "----> 3 step(x).item()", NOT_PERMITTED]
+
+
+def _notebook(*cells: list[dict[str, object]]) -> str:
+    return json.dumps({"cells": [{"cell_type": "code", "source": SOURCE, "outputs": outputs} for outputs in cells]}, indent=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "told"),
+    [
+        (SOURCE, "", "looks like Python source, not a log: `skill check FILE` reads source"),
+        (SOURCE, "my train.py", "`skill check 'my train.py'` reads source"),
+        ("print 'no Python 3'\n", "old.py", "looks like Python source"),
+        (
+            _notebook([], [{"output_type": "display_data", "data": {"image/png": "iVBO"}}]),
+            "a.ipynb",
+            "notebook without outputs",
+        ),
+    ],
+    ids=["pasted", "a file", "a file that is not read as Python", "a notebook"],
+)
+def test_a_program_is_no_log(text: str, name: str, told: str) -> None:
+    with pytest.raises(SkillError, match=re.escape(told)):
+        log.decoded(text.encode(), name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with torch.cuda.graph(g): loss = x.item()",  # one line of code is a symptom
+        "lr = 0.1\nbatch: 32\nCUDA_GRAPHS = False\n",  # settings that a program prints parse as Python
+        f'{SOURCE}"""\nTraceback (most recent call last):\n  File "train.py", line 5, in <module>\n{NOT_PERMITTED}\n"""\n',
+        '{"cells": 3}',
+        '{"cells": [{"cell_type": "code"}], "metadata": {"kernelspec": {"language": "julia"}}}',
+    ],
+)
+def test_what_only_looks_like_a_program_is_read_as_a_log(text: str) -> None:
+    assert log.decoded(text.encode()) == text
+
+
+def test_of_a_notebook_the_outputs_are_read() -> None:
+    printed = [
+        {"output_type": "stream", "text": ["warm-up\n", "done"]},
+        {"output_type": "execute_result", "data": {"text/plain": "3"}},
+    ]
+    error = {"output_type": "error", "ename": "AcceleratorError", "evalue": NOT_PERMITTED}
+    text = _notebook([], printed, [{**error, "traceback": TRACEBACK}], [{**error, "traceback": []}])
+    read = log.read(log.decoded(text.encode(), "a.ipynb"))
+    places = {line.text: read.where(place) for place, line in enumerate(read.lines)}
+    assert places["done"] == "cell 2, line 2 of its output"
+    assert places["3"] == "cell 2, line 3 of its output"
+    assert places[NOT_PERMITTED] == "cell 3, line 3 of its output"
+    assert places[f"AcceleratorError: {NOT_PERMITTED}"] == "cell 4, line 1 of its output"
+    assert read.raised
+    assert "import torch" not in places

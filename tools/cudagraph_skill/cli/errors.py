@@ -29,7 +29,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "         skill errors --file slurm-1234.out",
     )
     new.add_argument("log", nargs="*", help="the error text, or what goes wrong in your words; - or nothing reads stdin")
-    new.add_argument("--file", metavar="PATH", help="read the log from a file")
+    new.add_argument("--file", metavar="PATH", help="read the log from a file, or the outputs of a notebook")
     new.add_argument("--json", action="store_true", help="print one line of JSON")
     new.set_defaults(run=run)
 
@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from cudagraph_skill.diagnosis.rank import diagnose
     from cudagraph_skill.paths import skill_root
 
-    text = decoded(_log(args))
+    file = _file(args)
+    text = decoded(_log(args, file), file or "")
     verdict = diagnose(text, open_table(skill_root(), say))
     if args.json:
         print(diagnosed.verdict_json(verdict, next_step.steps(args)))
@@ -56,20 +57,25 @@ def run(args: argparse.Namespace) -> int:
     return 0 if verdict.diagnoses else 1
 
 
-def _log(args: argparse.Namespace) -> bytes:
-    """Return the bytes of the log; of a huge one, both ends."""
+def _file(args: argparse.Namespace) -> str | None:
+    """Return the name of the file that was given as the log; None for text and for standard input."""
     if args.file is not None and args.log:
         raise SkillError(f"skill errors: give either --file {args.file} or the text, not both")
     if "-" in args.log and len(args.log) > 1:
         raise SkillError("skill errors: - reads the log from standard input, so give no other text")
     typed = args.log[0] if len(args.log) == 1 and _is_file(args.log[0]) else None
     named = typed if args.file is None else args.file
-    if named not in (None, "-"):
+    return None if named == "-" else named
+
+
+def _log(args: argparse.Namespace, file: str | None) -> bytes:
+    """Return the bytes of the log; of a huge one, both ends."""
+    if file is not None:
         try:
-            with open(named, "rb") as file:  # noqa: PTH123 - Path("") would be this folder
-                return _ends(file)
+            with open(file, "rb") as opened:  # noqa: PTH123 - Path("") would be this folder
+                return _ends(opened)
         except OSError as error:
-            raise SkillError(f"--file {named}: {error.strerror}; name a log that can be read") from None
+            raise SkillError(f"--file {file}: {error.strerror}; name a log that can be read") from None
     if args.log and args.log != ["-"]:
         return " ".join(args.log).encode("utf-8", "surrogateescape")
     if sys.stdin is None:

@@ -10,6 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from cudagraph_skill.diagnosis.source import outputs, refuse
 from cudagraph_skill.errors import SkillError
 from cudagraph_skill.text import printable
 
@@ -91,12 +92,19 @@ class Frame(NamedTuple):
 class Log(NamedTuple):
     """What is left of a paste: `lines` in the order of processes, `frames` in the order in which the log shows them.
 
-    `raised` is whether there is a traceback, so that warnings are not the end of the story.
+    `raised` is whether there is a traceback, so that warnings are not the end of the story. `cells` is empty, or has for each
+    line of what a notebook printed its cell and the line in that cell's outputs.
     """
 
     lines: list[Line]
     frames: list[Frame]
     raised: bool
+    cells: list[tuple[int, int]]
+
+    def where(self, place: int) -> str:
+        """Return where the line of an index stands in the paste: `line 13`, or `cell 3, line 2 of its output`."""
+        number = self.lines[place].number
+        return "cell {}, line {} of its output".format(*self.cells[number - 1]) if self.cells else f"line {number}"
 
     def own_frame(self, place: int | None = None) -> Frame | None:
         """Return the user's frame nearest above line `place`; without one, nearest to the last error that was raised first."""
@@ -123,11 +131,11 @@ class Log(NamedTuple):
         return None
 
 
-def decoded(data: bytes) -> str:
-    """Return a log as text: UTF-16 by its mark, else UTF-8 with other bytes replaced.
+def decoded(data: bytes, name: str = "") -> str:
+    """Return a log as text: UTF-16 by its mark, else UTF-8 with other bytes replaced; `name` is that of its file, if any.
 
     Raises:
-        SkillError: there is nothing in it, or it is no text.
+        SkillError: there is nothing in it, it is no text, or it is a program.
     """
     wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     text = data.decode("utf-16" if wide else "utf-8-sig", "replace")
@@ -136,14 +144,20 @@ def decoded(data: bytes) -> str:
     odd = len(_CONTROL.findall(_ESCAPE.sub("", text[:200_000]))) + text[:200_000].count("\N{REPLACEMENT CHARACTER}")
     if odd > _BINARY_SHARE * min(len(text), 200_000) + 8:
         raise SkillError("this is binary data, not a log: give the text that the program printed")
+    refuse(text, name)
     return text
 
 
 def read(text: str) -> Log:
-    """Return the lines of a log that say something, each once, with the exception chain and the stack frames."""
+    """Return the lines of a log that say something, each once, with the exception chain and the stack frames.
+
+    The log of a notebook is what its cells printed.
+    """
+    notebook = outputs(text)
+    text, cells = notebook or (text, [])
     kept = _limited(_unique(_by_process(_lines(text))))
     chained = list(_chained(kept))
-    return Log(chained, _frames(chained), "raceback (most recent call last)" in text)
+    return Log(chained, _frames(chained), "raceback (most recent call last)" in text, cells)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -319,7 +319,7 @@ def _diagnosis(index: Table, case: Case, slug: str) -> Diagnosis:
         id=entry.id if entry else slug,
         cause=slug,
         what=cause.what,
-        seen=tuple(f"line {case.log.lines[place].number}: {quote}" for place, quote in quotes.items())[:_QUOTES],
+        seen=tuple(f"{case.log.where(place)}: {quote}" for place, quote in quotes.items())[:_QUOTES],
         here=fix if len(fix) >= _WORTH else "",
         fix=cause.fix,
         confidence=confidence,

@@ -35,7 +35,7 @@ def joined(text: str, wrong: Callable[[str], tuple[int, str] | None]) -> Cells:
     lines: list[str] = []
     places: list[tuple[int, int]] = []
     notes = []
-    for number, cell in enumerate(_sources(text), 1):
+    for number, cell in enumerate(map(_source, _cells(text)), 1):
         code = cell if not cell.strip() or wrong(cell) is None else _without_magics(cell)
         if code != cell or code.strip():
             fault = wrong(code) if code != cell or code.strip() else None
@@ -48,7 +48,34 @@ def joined(text: str, wrong: Callable[[str], tuple[int, str] | None]) -> Cells:
     return Cells("\n".join(lines) + "\n", places, notes)
 
 
-def _sources(text: str) -> list[str]:
+def printed(text: str) -> list[tuple[int, str]]:
+    """Return what code cells of a notebook printed, tracebacks included: the number of the cell, and the text.
+
+    Raises:
+        ValueError: this is no notebook, or one of another language.
+    """
+    cells = [(number, cell.get("outputs")) for number, cell in enumerate(_cells(text), 1)]
+    shown = [
+        (number, [_shown(part) for part in parts if isinstance(part, dict)])
+        for number, parts in cells
+        if isinstance(parts, list)
+    ]
+    return [(number, "".join(parts)) for number, parts in shown if any(parts)]
+
+
+def _shown(output: dict[str, Any]) -> str:
+    """Return one output as text with a line end; "" for a picture."""
+    trace = output.get("traceback")
+    if output.get("output_type") in {"error", "pyerr"}:
+        lines = trace if isinstance(trace, list) and trace else [f"{output.get('ename')}: {output.get('evalue')}"]
+        return "\n".join(map(str, lines)) + "\n"
+    data = output.get("data")
+    text = _joined(output.get("text", data.get("text/plain", "") if isinstance(data, dict) else ""))
+    return text if text.endswith("\n") or not text else f"{text}\n"
+
+
+def _cells(text: str) -> list[dict[str, Any]]:
+    """Return the code cells of a notebook."""
     import json  # noqa: PLC0415 - few files are notebooks
 
     try:
@@ -64,7 +91,7 @@ def _sources(text: str) -> list[str]:
     cells = sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else data.get("cells")
     if not isinstance(cells, list):
         raise ValueError("is no notebook: there are no cells in it")
-    return [_source(cell) for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
+    return [cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
 
 
 def _language(metadata: Any) -> str:
@@ -76,9 +103,12 @@ def _language(metadata: Any) -> str:
 
 
 def _source(cell: dict[str, Any]) -> str:
-    source = cell.get("source", cell.get("input", ""))
-    text = "".join(str(part) for part in source) if isinstance(source, list) else str(source)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return _joined(cell.get("source", cell.get("input", ""))).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _joined(text: Any) -> str:
+    """Return a text that a notebook keeps as one string or as a list of its lines."""
+    return "".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
 def _without_magics(cell: str) -> str:
