@@ -189,7 +189,7 @@ def test_what_only_looks_like_a_program_is_read_as_a_log(text: str) -> None:
 
 
 def test_of_a_notebook_the_outputs_are_read() -> None:
-    printed = [
+    printed: list[dict[str, object]] = [
         {"output_type": "stream", "text": ["warm-up\n", "done"]},
         {"output_type": "execute_result", "data": {"text/plain": "3"}},
     ]

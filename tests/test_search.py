@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import retrieval
 import yaml
-from cudagraph_skill.corpus import output, terms
+from cudagraph_skill.corpus import language, output, terms
 from cudagraph_skill.corpus.index import Index, open_index
 from cudagraph_skill.corpus.rank import MAX_CHARACTERS, key
 from cudagraph_skill.errors import SkillError
@@ -111,6 +112,55 @@ def test_a_refusal_says_what_was_searched_for(index: Index) -> None:
     answer = index.search("how to bake bread")
     assert not answer.hits
     assert f'searched for "{answer.corrected["bread"]}" instead of "bread"' in output.nothing_found(answer, "", STEPS)
+
+
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [
+        ("Warum gibt Dropout bei jedem Replay dieselbe Maske?", "Dropout Replay"),
+        ("Was ist CUDA graph", "CUDA graph"),
+        ("如何在 PyTorch 中使用 torch.cuda.graph 捕获训练循环?", "PyTorch torch.cuda.graph"),
+        ("torch.compile(mode='reduce-overhead') で出力が上書きされる", "torch.compile mode reduce overhead"),
+        ("make_graphed_callables 사용법", "make_graphed_callables"),
+        ("¿Por qué falla la captura con cudaErrorStreamCaptureUnjoined?", "cudaErrorStreamCaptureUnjoined"),
+        ("Comment capturer une étape d'entraînement avec DDP ?", "DDP"),
+        ("почему replay не обновляет learning rate", "replay learning rate"),
+        ("por que o dropout fica igual em cada replay", "dropout replay"),
+        ("tại sao CUDA graph chậm hơn", "CUDA graph"),
+        ("--cuda-graph-impl für Megatron: was ist das?", "--cuda-graph-impl Megatron"),
+    ],
+)
+def test_of_a_question_in_another_language_the_english_words_are_answered(index: Index, question: str, searched: str) -> None:
+    answer = index.search(question)
+    assert answer.english == searched
+    assert answer.hits
+    said = f'the references are in English: searched for "{searched}"'
+    assert output.answer(answer, 1, STEPS).startswith(said)
+    assert json.loads(output.answer_json(answer, 1, STEPS))["note"] == said
+
+
+@pytest.mark.parametrize(
+    "question", ["wie koche ich Eier", "如何煮鸡蛋", "CUDA 그래프 캡처 중 오류", "¿cómo capturo un bucle de entrenamiento?"]
+)
+def test_a_question_without_english_words_is_told_to_ask_in_english(index: Index, question: str) -> None:
+    answer = index.search(question)
+    assert (answer.hits, answer.english) == ([], "")
+    said = output.nothing_found(answer, question, STEPS)
+    assert said.startswith(f'nothing found for "{question}": the references are in English: ')
+    assert "ask again in English, or with the API name" in said
+
+
+def test_no_english_question_is_taken_for_another_language(index: Index, sections: list[Section]) -> None:
+    asked = [*(form for section in sections for form in section.asks), *(case["question"] for case in retrieval.load())]
+    asked += ["Réponses: what does the naïve capture of a café model cost", "sin and cos of a tensor", "the μs per kernel"]
+    assert [question for question in asked if language.english(question, index._is_known) is not None] == []
+
+
+def test_words_of_a_users_own_markdown_are_no_other_language(tmp_path: Path) -> None:
+    (tmp_path / "notizen.md").write_text("# Notizen\n\n## Warum der Graph hängt\n\nDas ist die Antwort.\n", encoding="utf-8")
+    answer = open_index(skill_root(), tmp_path).search("warum ist der graph langsam")
+    assert answer.english is None
+    assert answer.hits[0].section.headings[-1] == "Warum der Graph hängt"
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,12 @@ def test_a_question_outside_the_field_is_an_empty_answer_and_no_error() -> None:
     assert "nothing found" in result.content[0].text
 
 
+def test_a_question_in_another_language_is_answered_for_its_english_words() -> None:
+    result = _ask(lambda client: client.call_tool("search", {"question": "为什么 make_graphed_callables 很慢"}))
+    assert result.structured_content["results"]
+    assert result.content[0].text.startswith('the references are in English: searched for "make_graphed_callables"\n')
+
+
 def test_check_reads_a_file_and_pasted_source_alike(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     path.write_text(STEP)

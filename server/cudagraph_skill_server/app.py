@@ -91,7 +91,7 @@ def search(
         {"ref": f"{hit.section.path}:{hit.section.first}", "heading": hit.section.trail, "text": hit.passage}
         for hit in answer.hits
     ]
-    return told("search", f"{len(answer.hits)} passages", data)
+    return told("search", "\n".join([*answers.language(answer), f"{len(answer.hits)} passages"]), data)
 
 
 def read(

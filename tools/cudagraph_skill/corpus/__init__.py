@@ -7,7 +7,8 @@ A question goes in, an `Answer` with passages comes out. The life of `open_index
 3. If there is none, `building.lock` lets one process build it:
    `load.sections` cuts the files at their `headings`, `analysis.content` turns sections into postings and records, and
    `whoosh_store.write` keeps them (`sqlite_store.write` where Whoosh is not installed; memory where nothing can be kept).
-4. `Index.search` repairs spelling, and `rank.Question` takes the question apart with `terms` and `porter`.
+4. `Index.search` repairs spelling, or keeps what is English of a question in another `language`; `rank.Question` takes the
+   question apart with `terms` and `porter`.
 5. The 30 sections with the best sum of BM25 impacts are candidates; `Question.judge` scores how they cover the question, and
    `Question.is_answered_by` decides whether the best one answers it at all.
 6. `excerpt.fit` cuts their text to the budget, and `output` formats it.

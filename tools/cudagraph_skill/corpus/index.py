@@ -15,7 +15,7 @@ from math import log
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from cudagraph_skill.corpus import cache, excerpt, files, rank, terms
+from cudagraph_skill.corpus import cache, excerpt, files, language, rank, terms
 from cudagraph_skill.corpus.rank import Candidate, Question, Record
 from cudagraph_skill.corpus.section import Answer, Hit, Section
 from cudagraph_skill.corpus.store import bucket
@@ -35,6 +35,7 @@ _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest o
 _COMMON = 0.5  # a term that more than this share of the sections has
 _NAMED = 100.0  # what a name of a section adds to its score: more than any words do
 _SPELLING = "spelling"
+_SPELLED = 4  # letters of the shortest word that the spelling knows
 
 
 class Index:
@@ -60,11 +61,13 @@ class Index:
             SkillError: the question is empty, binary or longer than rank.MAX_CHARACTERS, or there is no such page.
         """
         with self._alone:
-            text, corrected = self._corrected(_essence(rank.checked(question)))
+            text = _essence(rank.checked(question))
+            english = language.english(text, self._is_known)
+            text, corrected = self._corrected(text) if english is None else (english, {})
             asked = Question(text, self._weight, {typed.lower(): used for typed, used in corrected.items()})
             ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
         if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
-            return Answer([], [candidate.section for candidate in ranked[:3]], corrected, more=False)
+            return Answer([], [candidate.section for candidate in ranked[:3]], corrected, more=False, english=english)
         start = (page - 1) * limit
         shown = ranked[start : start + limit]
         if not shown:
@@ -74,7 +77,7 @@ class Index:
         tokens = max_tokens or max(WHOLE_TOKENS, limit * PASSAGE_TOKENS)
         cut = excerpt.fit([candidate.section for candidate in shown], asked.words, tokens * 4)
         hits = [Hit(best.section, round(best.score, 2), part, whole) for best, (part, whole) in zip(shown, cut, strict=True)]
-        return Answer(hits, [], corrected, more=len(ranked) > start + limit)
+        return Answer(hits, [], corrected, more=len(ranked) > start + limit, english=english)
 
     def sections(self) -> list[Section]:
         """Return every section, in the order of the corpus."""
@@ -97,6 +100,12 @@ class Index:
         fix = terms.spelled(word, self._spelling, lambda other: self._sections_with(terms.stem(other)))
         known = any(self._sections_with(part) for part in terms.words(word))
         return fix if fix and (not known or _single(fix) == _single(word)) else None
+
+    def _is_known(self, word: str) -> bool:
+        """Return whether a section has a word; a long one as it is written: words of other languages may have its stem."""
+        if word.isascii() and word.isalpha() and len(word) >= _SPELLED:
+            return word in self._spelling
+        return self._sections_with(terms.stem(word)) > 0
 
     def _sections_with(self, term: str) -> int:
         if term not in self._known:

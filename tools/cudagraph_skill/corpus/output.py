@@ -22,7 +22,17 @@ def where(section: Section, colour: bool = False) -> str:
 def answer(result: Answer, page: int, steps: Steps, colour: bool = False) -> str:
     """Return a search result for reading: each passage below the line that says where it is, the next command last."""
     parts = [f"{where(hit.section, colour)}\n{_shown(hit.passage)}" for hit in result.hits]
-    return "\n\n".join([*_corrections(result), *parts, f"next: {next_step(result, page, steps)}"])
+    return "\n\n".join([*language(result), *_corrections(result), *parts, f"next: {next_step(result, page, steps)}"])
+
+
+def language(result: Answer) -> list[str]:
+    """Return a sentence about a question in another language: what of it was searched for."""
+    if result.english is None:
+        return []
+    used = (
+        f'searched for "{_short(result.english)}"' if result.english else "the question has too few English words to search for"
+    )
+    return [f"the references are in English: {used}"]
 
 
 def _corrections(result: Answer) -> list[str]:
@@ -41,11 +51,13 @@ def next_step(result: Answer, page: int, steps: Steps) -> str:
 
 def nothing_found(result: Answer, question: str, steps: Steps) -> str:
     """Return what to say when no section answers: the nearest headings, so that the reader can ask again."""
-    lines = [f'nothing found for "{_short(question)}": this skill knows CUDA Graphs for PyTorch and nothing else']
-    lines += _corrections(result)
+    subject = "this skill knows CUDA Graphs for PyTorch and nothing else"
+    why = " ".join(language(result)) or subject
+    lines = [f'nothing found for "{_short(question)}": {why}', *_corrections(result)]
     if result.nearest:
         lines += ["nearest headings:", *(f"  {where(section)}" for section in result.nearest)]
-    return "\n".join([*lines, f"next: ask again with the API name, the flag or the error text, or {steps.read('SKILL.md')}"])
+    again = "ask again" if result.english is None else "ask again in English, or"
+    return "\n".join([*lines, f"next: {again} with the API name, the flag or the error text, or {steps.read('SKILL.md')}"])
 
 
 def answer_json(result: Answer, page: int, steps: Steps) -> str:
@@ -64,6 +76,8 @@ def answer_json(result: Answer, page: int, steps: Steps) -> str:
     }
     if result.corrected:
         data["corrected"] = result.corrected
+    if result.english is not None:
+        data["note"] = language(result)[0]
     if result.hits:
         data["next"] = next_step(result, page, steps)
     else:

@@ -52,9 +52,13 @@ class Hit(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a search found: `hits` best first, or none and the `nearest` sections; `corrected` maps typed to used words."""
+    """What a search found: `hits` best first, or none and the `nearest` sections; `corrected` maps typed to used words.
+
+    `english` are the words of a question in another language that were searched for; None for one in English.
+    """
 
     hits: list[Hit]
     nearest: list[Section]
     corrected: dict[str, str]
     more: bool
+    english: str | None = None
