@@ -240,6 +240,37 @@ def test_read_of_what_is_not_there_is_exit_1(ref: str, says: str, capsys: pytest
     assert says in err
 
 
+@pytest.mark.parametrize(
+    ("ref", "meant"),
+    [
+        ("references/stream.md", "references/streams.md"),
+        ("stream", "references/streams.md"),
+        ("skill.md", "SKILL.md"),
+        ("references/errors_capture.md:7", "references/errors-capture.md"),
+        ("references/stream.md#joins", "references/streams.md#joining-forked-streams"),
+        ("jonining-forked-streams", "references/streams.md#joining-forked-streams"),
+    ],
+)
+def test_a_near_miss_of_a_file_or_heading_names_what_was_meant(
+    ref: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = _skill("read", ref, capsys=capsys)
+    assert (code, out) == (1, "")
+    assert f"no file or heading `{ref}`; did you mean {meant}" in err
+    assert f"next: skill read {meant}" in err.replace("'", "")
+
+
+@pytest.mark.parametrize(("ref", "then"), [("join forked", "search 'join forked'"), ("references/", "read SKILL.md")])
+def test_what_nothing_comes_near_to_is_searched_for(ref: str, then: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = _skill("read", ref, capsys=capsys)
+    assert "files: SKILL.md, references/" in err
+    assert err.endswith(f"next: skill {then}\n")
+
+
+def test_a_place_with_a_column_is_that_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _skill("read", "SKILL.md:30:5:", capsys=capsys) == _skill("read", "SKILL.md:30", capsys=capsys)
+
+
 @pytest.mark.parametrize("ref", ["SKILL.md:" + "9" * 5000, "x" * 10**6])
 def test_read_of_absurd_references_is_exit_1(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = _skill("read", ref, capsys=capsys)

@@ -103,7 +103,7 @@ def _nearest(wanted: str, known: list[Section]) -> str:
 
 def _parts(ref: str) -> tuple[str, str, int]:
     path, _, heading = ref.strip().partition("#")
-    if match := re.fullmatch(r"(.+?):(\d{1,9}):?", path):
+    if match := re.fullmatch(r"(.+?):(\d{1,9})(?::\d{1,9})?:?", path):  # as compilers and grep write it, a column too
         return match[1], "", int(match[2])
     return path, heading.strip("# "), 0
 
@@ -125,13 +125,52 @@ def _one(sections: list[Section], heading: str) -> list[Section] | None:
 
 
 def _by_heading(sections: list[Section], ref: str, steps: Steps) -> list[Section] | Missing:
-    names = ", ".join(dict.fromkeys(section.path for section in sections))
-    return _one(sections, ref) or Missing(f"no file or heading `{ref}`; files: {names}; next: {steps.read('SKILL.md')}")
+    return _one(sections, ref) or _no_file(sections, ref, steps)
+
+
+def _no_file(sections: list[Section], ref: str, steps: Steps) -> Missing:
+    """Return what to say of a name that no file and no heading has: the files and headings that come near it."""
+    path, heading, _ = _parts(ref)
+    files = {section.path: section for section in sections}
+    stems = {_stem(known): known for known in files}
+    named = [stems[stem] for stem in difflib.get_close_matches(_stem(path), stems, 3, 0.7)]
+    if heading and named:
+        in_file = [section for section in sections if section.path == named[0]]
+        found = _one(in_file, heading) or _alike(in_file, heading)
+        refs = [section.ref for section in found] or named
+    elif path.endswith(("/", ".")):
+        refs = []  # a folder
+    else:
+        refs = named or [section.ref for section in _alike(sections, heading or ref)]
+    if refs:
+        return Missing(f"no file or heading `{ref}`; did you mean {' or '.join(refs)}? next: {steps.read(refs[0])}")
+    is_path = not ref.strip() or "/" in path or path.endswith((".", ".md"))
+    return Missing(
+        f"no file or heading `{ref}`; files: {', '.join(files)}; next: {steps.read('SKILL.md') if is_path else steps.ask(ref)}"
+    )
+
+
+def _stem(path: str) -> str:
+    """Return the name of a file as it is compared: without folder, end and case."""
+    return path.rpartition("/")[2].partition(":")[0].lower().removesuffix(".md")
 
 
 def _near(sections: list[Section], heading: str) -> str:
-    anchors = [section.anchor for section in sections]
+    near = _alike(sections, heading)
+    return f"nearest: {', '.join(f'#{section.anchor}' for section in near)}; " if near else ""
+
+
+def _alike(sections: list[Section], heading: str) -> list[Section]:
+    """Return up to three sections whose anchor has the words of a heading, or is like it, or begins like it."""
     wanted = slug(heading)
-    near = [anchor for anchor in anchors if wanted and wanted in anchor][:3]
-    near = near or difflib.get_close_matches(wanted, anchors, 3, 0.5)
-    return f"nearest: {', '.join(f'#{anchor}' for anchor in near)}; " if near else ""
+    if not wanted:
+        return []
+    within = [section for section in sections if wanted in section.anchor]
+    if within:
+        return within[:3]
+    anchors = {section.anchor: section for section in reversed(sections)}
+    begins = {anchor[: len(wanted)]: section for anchor, section in anchors.items()}
+    whole = difflib.get_close_matches(wanted, anchors, 3, 0.6)
+    return [anchors[anchor] for anchor in whole] or [
+        begins[part] for part in difflib.get_close_matches(wanted, begins, 3, 0.75)
+    ]
