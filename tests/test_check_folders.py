@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -123,3 +125,64 @@ def test_a_comment_silences_in_the_file_where_it_stands(tmp_path: Path, monkeypa
     ]
     (tmp_path / "helper.py").write_text(f"{helper}  # cg: allow CG201 - once, before the loop\n")
     assert check_paths(["train.py:step"], Options()).findings == []
+
+
+def _checked(where: Path, *arguments: str) -> tuple[int, str, str]:
+    """Check in another process that may not pass over permissions, even if root started these tests."""
+    mortal = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    if mortal and shutil.which("setpriv") is None:
+        pytest.skip("root may read everything")
+    command = [*mortal, sys.executable, "-m", "cudagraph_skill", "check", "--output-format", "concise", *arguments]
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """Write one good file, beside what cannot be read."""
+    for name in ("good.py", "closed.py", "locked/inner.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(STEP + CAPTURE)
+    (tmp_path / "binary.py").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "gone.py").symlink_to("nowhere.py")
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "closed.py").chmod(0)
+    (tmp_path / "locked").chmod(0)
+    return tmp_path
+
+
+def test_what_cannot_be_read_costs_a_note_and_no_other_file(odd: Path) -> None:
+    code, out, err = _checked(odd, ".")
+    assert code == 1
+    assert out.startswith("good.py:3:16: CG201 error")
+    assert [line.replace("could not be read as Python: ", "") for line in err.splitlines()] == [
+        "binary.py: it is binary data",
+        "closed.py: Permission denied",
+        "gone.py: No such file or directory",
+        "pipe.py: it is a pipe or a device, not a file; `-` reads standard input",
+        "locked: Permission denied",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("binary.py", "it is binary data"),
+        ("closed.py", "Permission denied"),
+        ("locked", "Permission denied"),
+        ("locked/inner.py", "Permission denied"),
+        ("pipe.py", "it is a pipe or a device"),
+        ("/dev/null", "it is a pipe or a device"),
+    ],
+)
+def test_what_cannot_be_read_is_exit_2_and_no_matter_of_syntax(odd: Path, name: str, why: str) -> None:
+    code, out, err = _checked(odd, name)
+    assert (code, out.splitlines()[-1]) == (2, "next: name Python source that can be read")
+    assert err.startswith(f"{name}: could not be read as Python: {why}")
+
+
+def test_a_link_that_leads_nowhere_is_no_typing_error(odd: Path) -> None:
+    assert _checked(odd, "gone.py")[::2] == (
+        2,
+        "gone.py: this link leads to no file; name one that is there, as FILE or FILE:FUNCTION\n",
+    )

@@ -48,7 +48,7 @@ def split(target: str) -> Target:
         raise SkillError(f"{target}: `{function}` after the colon is not a function name: give FILE:FUNCTION")
     if target.endswith(":") and path != target:
         raise SkillError(f"{path}: no function follows the colon: give FILE:FUNCTION")
-    if function and Path(path).is_dir():
+    if function and os.path.isdir(path):  # noqa: PTH112 - never raises
         raise SkillError(f"{target}: {path} is a folder; name the file that has `{function}`")
     return Target(path, function or None)
 
@@ -61,12 +61,14 @@ def _is_name(function: str) -> bool:
 def expand(targets: list[str], options: Options) -> list[Target]:
     """Return all files to read, each once, in the order of the targets and by name inside a folder.
 
+    A folder that may not be read is one of them: reading it gives a note.
+
     Raises:
         SkillError: a file is not there, or a folder has no Python in it.
     """
     unique: dict[Target, None] = {}
     for target in map(split, targets):
-        if Path(target.path).is_dir():
+        if os.path.isdir(target.path):  # noqa: PTH112 - never raises
             below = [Target(path, None) for path in _files(target.path, options)]
             if not below:
                 raise SkillError(f"{target.path}: this folder has no Python file, excluded ones not counted")
@@ -78,15 +80,20 @@ def expand(targets: list[str], options: Options) -> list[Target]:
 
 def _there(path: str) -> bool:
     try:
-        return Path(path).exists()
+        os.stat(path)  # noqa: PTH116 - says why it fails
+    except PermissionError:  # in a folder that may not be read: reading the file gives a note
+        return True
     except (OSError, ValueError):  # too long for a name
         return False
+    return True
 
 
 def _no_file(target: str) -> SkillError:
     from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
 
     path = Path(target[:4000].partition(":")[0])
+    if os.path.lexists(path):
+        return SkillError(f"{path}: this link leads to no file; name one that is there, as FILE or FILE:FUNCTION")
     try:
         beside = [name for name in os.listdir(path.parent) if name.endswith(_SUFFIXES)]  # noqa: PTH208 - names are what is needed
     except (OSError, ValueError):
@@ -97,11 +104,13 @@ def _no_file(target: str) -> SkillError:
 
 
 def _files(folder: str, options: Options) -> Iterator[str]:
-    for root, folders, names in os.walk(folder):
+    locked: list[str] = []
+    for root, folders, names in os.walk(folder, onerror=lambda error: locked.append(error.filename)):
         folders[:] = sorted(name for name in folders if not excluded(Path(root, name), options))
         for name in sorted(names):
             if name.endswith(_SUFFIXES) and not excluded(Path(root, name), options):
                 yield os.path.join(root, name).removeprefix("./")  # noqa: PTH118 - otherwise as the user wrote it
+    yield from (path.removeprefix("./") for path in sorted(locked))
 
 
 def names(tree: ast.Module) -> list[str]:
