@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.check import Options, check_paths
+from cudagraph_skill.check import Options, check_paths, output
+from cudagraph_skill.check.input.source import lines_of
+from cudagraph_skill.text import Steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,3 +81,55 @@ def test_only_lines_that_call_are_named(
         (tmp_path / name).write_text(dedent(text), encoding="utf-8")
     findings = check_paths([target], Options()).findings
     assert expected in [(finding.line, finding.via) for finding in findings if finding.id == "CG201"]
+
+
+CELLS = (
+    """
+    import torch
+    x = torch.ones(3, device="cuda")
+    class Step:
+        def __call__(self, x):
+            return x.sum().item()
+    step = Step()
+    """,
+    """
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        if unknown():
+            print("line 3")
+            step(x)
+        try:
+            x.cpu()
+        except RuntimeError:
+            pass
+    """,
+)
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    cells = [{"cell_type": "code", "source": dedent(cell).strip()} for cell in CELLS]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    return "a.ipynb"
+
+
+@pytest.mark.parametrize("form", ["full", "concise", "github", "sarif"])
+def test_sentences_about_a_notebook_name_cell_and_line(notebook: str, form: str) -> None:
+    report = check_paths([notebook], Options(explain=True))
+    assert report.findings
+    text = output.written(report, form, output.Reader(Steps(*[str] * 4), lines_of))
+    assert form == "sarif" or "a.ipynb:cell 2:2 " in text  # the captured region
+    assert not re.search(r"a\.ipynb:\d|ipynb,line=", text)
+    if form == "full":
+        assert "called from: a.ipynb:cell 2:5 in <module>" in text
+        assert "(a.ipynb:cell 2:3), of which nothing is known" in text
+        assert "the except of cell 2:8 cannot save" in text
+        assert 'print("line 3")' in text
+
+
+def test_regions_of_a_notebook_have_their_cell_in_json(notebook: str) -> None:
+    report = check_paths([notebook], Options())
+    data = output.data(report, output.Reader(Steps(*[str] * 4), lines_of))
+    assert [region["cell"] for region in data["regions"]] == ["cell 2:2"]
+    assert {finding["cell"] for finding in data["findings"]} >= {"cell 1:5", "cell 2:4"}

@@ -14,7 +14,7 @@ from cudagraph_skill.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cudagraph_skill.check.findings import Finding, Library, Report, Unread
+    from cudagraph_skill.check.findings import Finding, Library, Region, Report, Unread
     from cudagraph_skill.text import Steps
 
     Lines = Callable[[str], tuple[list[str], list[tuple[int, int]]]]  # of a path: its lines, and the cells they stand in
@@ -84,17 +84,20 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
         return json.dumps({**data(report, reader), **({"diff": diff} if diff else {})}, ensure_ascii=False)
     if form == "sarif":
         return json.dumps(
-            sarif(ordered(report), [*report.notes, *map(not_read, report.unread)], verdict(report) != "unread", reader),
+            sarif(
+                ordered(report),
+                [*report.notes, *(not_read(part, lines) for part in report.unread)],
+                verdict(report) != "unread",
+                reader,
+            ),
             ensure_ascii=False,
             indent=1,
         )
     findings = ordered(report)
-    unread = [f"{not_read(part)}" for part in report.unread]
+    unread = [not_read(part, lines) for part in report.unread]
     end = [one_line(f"{summary(report, lines)}"), *_fixable(report, reader), f"next: {next_step(report, steps)}"]
     if form == "github":
-        warnings = [
-            f"::warning file={_escaped(part.path, ':,')},line={part.line}::{_escaped(not_read(part))}" for part in report.unread
-        ]
+        warnings = [_warning(part, lines) for part in report.unread]
         return "\n".join([*(annotation(finding, reader) for finding in findings), *warnings, *end])
     if form == "concise":
         return "\n".join([*(head(finding, reader) for finding in findings), *unread, *end])
@@ -111,9 +114,9 @@ def _blocks(findings: list[Finding], reader: Reader) -> list[str]:
     return [full(finding, first[finding.id] is finding, reader, also[finding]) for finding in whole]
 
 
-def not_read(part: Unread) -> str:
+def not_read(part: Unread, lines: Lines) -> str:
     """Return one line about captured code that was not read."""
-    return one_line(f"{part.path}:{part.line}: not read: {part.name}: {part.reason}")
+    return one_line(f"{_place(part, lines)}: not read: {part.name}: {part.reason}")
 
 
 def _fixable(report: Report, reader: Reader) -> list[str]:
@@ -132,12 +135,12 @@ def ordered(report: Report) -> list[Finding]:
 
 def summary(report: Report, lines: Lines) -> str:
     """Return one sentence: what was found, and what to change first."""
-    kind, subject, many = verdict(report), _subject(report), len(report.regions) > 1
+    kind, subject, many = verdict(report), _subject(report, lines), len(report.regions) > 1
     fails, wrong, costs = (_places(report, severity) for severity in SEVERITIES)
     if kind == "unread":
         return f"nothing was checked: {_count(sum(UNREAD in note for note in report.notes), 'file')} {UNREAD}"
     if kind == "partial":
-        return _partial(report, subject)
+        return _partial(report, subject, lines)
     if kind == "nothing":
         return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all"
     if kind == "clean":
@@ -159,11 +162,11 @@ def _clean(subject: str, costs: int) -> str:
     return f"{subject}: no errors, no warnings{notes}. Next: verify replay against eager."
 
 
-def _partial(report: Report, subject: str) -> str:
+def _partial(report: Report, subject: str, lines: Lines) -> str:
     first, *others = report.unread
     more = f" and {_count(len(others), 'other place')}" if others else ""
     rest = f"; nothing was found in {subject}" if subject and subject != first.name else ""
-    return f"captured code was not read in full: {first.path}:{first.line} ({first.name}){more}{rest}"
+    return f"captured code was not read to its end: {_place(first, lines)} ({first.name}){more}{rest}"
 
 
 def statistics(report: Report) -> str:
@@ -195,13 +198,16 @@ def data(report: Report, reader: Reader) -> dict[str, Any]:
         "verdict": verdict(report),
         "summary": summary(report, reader.lines),
         "findings": [record(region, reader) for region in ordered(report)],
-        "regions": [
-            {"path": region.path, "line": region.line, "name": region.name, "how": region.how} for region in report.regions
-        ],
+        "regions": [region._asdict() | _with_cell(region, reader.lines) for region in report.regions],
         "notes": list(report.notes),
-        "unread": [part._asdict() for part in report.unread],
+        "unread": [part._asdict() | _with_cell(part, reader.lines) for part in report.unread],
         "next": next_step(report, reader.steps),
     }
+
+
+def _with_cell(part: Finding | Region | Unread, lines: Lines) -> dict[str, str]:
+    cell = _cell(part, lines)
+    return {"cell": cell} if cell else {}
 
 
 def record(finding: Finding, reader: Reader) -> dict[str, Any]:
@@ -218,9 +224,7 @@ def record(finding: Finding, reader: Reader) -> dict[str, Any]:
         "fix": known.fix,
         "via": list(finding.via),
     }
-    place = shown(lines(finding.path)[1], finding.line) if finding.path.endswith(".ipynb") else ""
-    if place.startswith("cell"):
-        fields["cell"] = place
+    fields |= _with_cell(finding, lines)
     if not finding.certain:
         fields["certain"] = False
     if finding.part_of:
@@ -232,10 +236,8 @@ def record(finding: Finding, reader: Reader) -> dict[str, Any]:
     return fields
 
 
-def _subject(report: Report) -> str:
-    names = dict.fromkeys(
-        f"{region.path}:{region.line}" if region.name.startswith("<") else region.name for region in report.regions
-    )
+def _subject(report: Report, lines: Lines) -> str:
+    names = dict.fromkeys(_place(region, lines) if region.name.startswith("<") else region.name for region in report.regions)
     if len(report.regions) == 1:
         return next(iter(names))
     if report.regions:
@@ -270,8 +272,14 @@ def _lowered(sentence: str) -> str:
     return sentence if sentence[1:2].isupper() or not sentence[:1].isalpha() else sentence[0].lower() + sentence[1:]
 
 
-def _place(finding: Finding, lines: Lines) -> str:
-    return f"{finding.path}:{shown(lines(finding.path)[1] if finding.path.endswith('.ipynb') else [], finding.line)}"
+def _place(part: Finding | Region | Unread, lines: Lines) -> str:
+    return f"{part.path}:{_cell(part, lines) or part.line}"
+
+
+def _cell(part: Finding | Region | Unread, lines: Lines) -> str:
+    """Return `cell 3:2` of a place in a notebook; "" elsewhere."""
+    place = shown(lines(part.path)[1], part.line) if part.path.endswith(".ipynb") else ""
+    return place if place.startswith("cell") else ""
 
 
 def one_line(text: str) -> str:
@@ -342,13 +350,18 @@ def _width(text: str) -> int:
 def annotation(finding: Finding, reader: Reader) -> str:
     """Return a finding as a workflow command of GitHub Actions."""
     known, lines = reader.known(finding), reader.lines
-    cell = shown(lines(finding.path)[1], finding.line) if finding.path.endswith(".ipynb") else ""
+    cell = _cell(finding, lines)
     message = f"{finding.message}{_UNCERTAIN * (not finding.certain)}. Fix: {known.fix}"
     where = {"file": finding.path, "line": str(finding.line), "col": str(finding.column), "title": f"{finding.id} {known.name}"}
-    if cell.startswith("cell"):  # lines of the file are JSON
+    if cell:
         where, message = {"file": finding.path, "title": where["title"]}, f"{cell}: {message}"
     properties = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in where.items())
     return f"::{_ANNOTATIONS[known.severity]} {properties}::{_escaped(message)}"
+
+
+def _warning(part: Unread, lines: Lines) -> str:
+    line = "" if _cell(part, lines) else f",line={part.line}"  # lines of a notebook's file are JSON
+    return f"::warning file={_escaped(part.path, ':,')}{line}::{_escaped(not_read(part, lines))}"
 
 
 def _escaped(text: str, also: str = "") -> str:
@@ -383,8 +396,12 @@ def _rule(known: Hazard) -> dict[str, Any]:
 def _result(finding: Finding, rule: int, reader: Reader) -> dict[str, Any]:
     known, lines = reader.known(finding), reader.lines
     called = f" Called from: {' > '.join(finding.via)}." if finding.via else ""
-    cell = f"{shown(lines(finding.path)[1], finding.line)}: " if finding.path.endswith(".ipynb") else ""
-    region = {"startLine": 1} if cell else {"startLine": max(finding.line, 1), "startColumn": max(finding.column, 1)}
+    cell = f"{place}: " if (place := _cell(finding, lines)) else ""
+    region = (
+        {"startLine": 1}
+        if finding.path.endswith(".ipynb")
+        else {"startLine": max(finding.line, 1), "startColumn": max(finding.column, 1)}
+    )
     return {
         "ruleId": finding.id,
         "ruleIndex": rule,

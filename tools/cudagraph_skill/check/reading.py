@@ -17,7 +17,7 @@ from cudagraph_skill.check.findings import Report, Unread
 from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.input.packages import folders
 from cudagraph_skill.check.input.settings import Options, chosen
-from cudagraph_skill.check.input.source import Source, allowed, file_bytes, read_source
+from cudagraph_skill.check.input.source import Source, allowed, file_bytes, read_source, shown
 from cudagraph_skill.check.input.targets import Target, no_function
 from cudagraph_skill.check.interpreter.remembered import forget
 from cudagraph_skill.errors import SkillError
@@ -128,7 +128,31 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
     if function is None and not options.every:
         places = {(region.path, region.line) for region in cut}
         report.unread.extend(part for part in _not_reached(source, source.tree, parts) if (part.path, part.line) not in places)
-    return report
+    return _in_cells(report, source) if source.cells else report
+
+
+def _in_cells(report: Report, source: Source) -> Report:
+    """Return the report of a notebook with cells in its sentences; numbers stay those of the joined text, by which lines are found."""
+
+    def placed(text: str) -> str:
+        quoted_or_place = rf"`[^`]*`|({re.escape(source.path)}:|\bline )(\d+)\b"
+        return re.sub(quoted_or_place, _in_cell, text)
+
+    def _in_cell(match: re.Match[str]) -> str:
+        if match[2] is None:  # code of the user's
+            return match[0]
+        return f"{match[1].removesuffix('line ')}{shown(source.cells, int(match[2]))}"
+
+    findings = [
+        finding._replace(
+            message=placed(finding.message),
+            via=tuple(map(placed, finding.via)),
+            because=tuple(map(placed, finding.because)),
+        )
+        for finding in report.findings
+    ]
+    unread = [part._replace(name=placed(part.name), reason=placed(part.reason)) for part in report.unread]
+    return report._replace(findings=findings, unread=unread)
 
 
 def _parts(source: Source, function: str | None, options: Options, report: Report) -> list[_Part]:
