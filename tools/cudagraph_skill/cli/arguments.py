@@ -31,7 +31,8 @@ class Parser(argparse.ArgumentParser):
 def _at_least(least: int, text: str) -> int:
     value = int(text[:9])
     if value < least or len(text) > 6:
-        raise argparse.ArgumentTypeError(f"is {text[:9]}, it must be {least} or more and at most 999999")
+        shown = text if len(text) < 20 else f"{text[:19]}…"
+        raise argparse.ArgumentTypeError(f"is {shown}, it must be {least} or more and at most 999999")
     return value
 
 
@@ -43,6 +44,11 @@ def count(text: str) -> int:
 def number(text: str) -> int:
     """Parse a whole number of 0 or more."""
     return _at_least(0, text)
+
+
+def tokens(text: str) -> int:
+    """Parse the length of an answer: the opening of one passage is about as long as the least."""
+    return _at_least(50, text)
 
 
 def positive(text: str) -> float:
@@ -61,7 +67,7 @@ def percent(text: str) -> float:
     return value
 
 
-count.__name__ = number.__name__ = "whole number"  # argparse names the type in its message
+count.__name__ = number.__name__ = tokens.__name__ = "whole number"  # argparse names the type in its message
 positive.__name__ = percent.__name__ = "number"
 
 

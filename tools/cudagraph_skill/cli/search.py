@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.cli import next_step
-from cudagraph_skill.cli.arguments import Parser, add_command, add_corpus, count
+from cudagraph_skill.cli.arguments import Parser, add_command, add_corpus, count, tokens
 from cudagraph_skill.cli.references import open_references
 from cudagraph_skill.cli.terminal import colour, say
 from cudagraph_skill.errors import SkillError
@@ -29,7 +29,10 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     new.add_argument("--page", type=count, default=1, metavar="N", help="passages after the first (N-1)*K (default 1)")
     size = new.add_mutually_exclusive_group()
     size.add_argument(
-        "--max-tokens", type=count, metavar="T", help="length of all passages together (default 235 for each, at least 400)"
+        "--max-tokens",
+        type=tokens,
+        metavar="T",
+        help="length of all passages together, 50 or more (default 235 for each, at least 400)",
     )
     size.add_argument("--full", action="store_true", help="whole sections, however long")
     add_corpus(new)
