@@ -383,12 +383,35 @@ def test_explain_of_a_name_that_a_cause_and_a_hazard_share_shows_the_cause_and_n
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("nccl-watchdogs", "nccl-watchdog"), ("CG2011", "CG201"), ("device-value-reads", "device-value-read")]
+    ("name", "near"),
+    [
+        ("nccl-watchdogs", "nccl-watchdog"),
+        ("CG2011", "CG201"),
+        ("CG1", "CG101, CG102, CG103"),
+        ("device-value-reads", "device-value-read"),
+        ("cudaErrorStreamCapture", "cudaErrorStreamCaptureInvalidated"),
+    ],
 )
 def test_explain_of_what_is_not_there_names_the_nearest(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = _skill("explain", name, capsys=capsys)
     assert (code, out) == (1, "")
     assert near in err.partition("nearest: ")[2]
+
+
+@pytest.mark.parametrize("typed", ["CUDA error: 901", "cuda error 901", "CUDA 901", "Error code: 901", "901:"])
+def test_a_number_is_explained_however_it_was_copied(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _skill("explain", typed, capsys=capsys) == _skill("explain", "901", capsys=capsys)
+
+
+def test_a_log_that_is_not_there_is_no_error_text(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _skill("errors", "train.log", capsys=capsys)
+    assert (code, err) == (
+        2,
+        "skill errors: there is no file train.log: name a log that can be read, or give the error text\n",
+    )
+    code, _, err = _skill("errors", "901", capsys=capsys)
+    assert code == 1
+    assert err.endswith("; what a number or a name means: skill explain 901\n")
 
 
 def test_bytes_that_are_no_text_in_a_question_are_overlooked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,13 @@ def _report(
             "correct the syntax, then check again",
         ),
         (
+            _report(regions=(), notes=(f"README.md:1:2: {UNREAD}: invalid syntax", f"a.py: {UNREAD}: it is binary data")),
+            "unread",
+            2,
+            f"nothing was checked: 2 files {UNREAD}",
+            "name Python source that can be read",
+        ),
+        (
             _report(KEPT, unread=(LONG, LONG._replace(line=30))),
             "partial",
             4,

@@ -26,7 +26,9 @@ _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "info": "\x1b[1;36m"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _ANNOTATIONS = {"error": "error", "warning": "warning", "info": "notice"}
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
-_SYNTAX = re.compile(rf":\d+:\d+: {UNREAD}")
+_FAULT = re.compile(
+    rf"(?:.*\.pyw?|.*\.pyi|.*\.ipynb|<\w+>|[^.]*):[\w ]+:.*: {UNREAD}"
+)  # in what is Python by its name, at a line
 _UNCERTAIN = " (likely; only a run can tell)"
 
 
@@ -187,7 +189,7 @@ def next_step(report: Report, steps: Steps) -> str:
     if kind == "clean":
         return steps.read(COMPARE)
     if kind == "unread":
-        faulty = any(_SYNTAX.search(note) for note in report.notes)
+        faulty = any(_FAULT.match(note) for note in report.notes)
         return "correct the syntax, then check again" if faulty else "name Python source that can be read"
     return steps.check("FILE:FUNCTION")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,13 @@ from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import Parser, add_command
 from cudagraph_skill.cli.terminal import say
 from cudagraph_skill.errors import SkillError
+from cudagraph_skill.text import quoted
 
 if TYPE_CHECKING:
     import argparse
     from typing import BinaryIO
 
+_FILE = re.compile(r"\S+\.(?:log|txt|out|err|py|ipynb|json)", re.IGNORECASE)  # what no error text looks like
 _LOG_BYTES = 16 << 20  # at each end of a log
 
 
@@ -50,9 +53,10 @@ def run(args: argparse.Namespace) -> int:
     elif verdict.diagnoses:
         print(diagnosed.verdict(verdict, next_step.steps(args), text))
     else:
+        name = f"; what a number or a name means: {next_step.program('explain')} {quoted(text)}" if text.isalnum() else ""
         say(
             f"{diagnosed.NOT_OURS}. {diagnosed.ASK_AGAIN}: {next_step.program('errors')}"
-            ' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"'
+            f' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"{name}'
         )
     return 0 if verdict.diagnoses else 1
 
@@ -65,6 +69,8 @@ def _file(args: argparse.Namespace) -> str | None:
         raise SkillError("skill errors: - reads the log from standard input, so give no other text")
     typed = args.log[0] if len(args.log) == 1 and _is_file(args.log[0]) else None
     named = typed if args.file is None else args.file
+    if named is None and len(args.log) == 1 and _FILE.fullmatch(args.log[0]):
+        raise SkillError(f"skill errors: there is no file {args.log[0]}: name a log that can be read, or give the error text")
     return None if named == "-" else named
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _MAX_CHARACTERS = 1000
+_BEFORE_NUMBER = re.compile(r"(?:cuda\b[\s:]*)?(?:error\b[\s:]*)?(?:code\b[\s:]*)?(?=\d)")
 _NAMES = "an id such as CG201, a number such as 900 or an enum name"
 
 
@@ -90,14 +91,17 @@ def explain(sections: list[Section], name: str, steps: Steps) -> list[Section] |
 
 def _normal(name: str) -> str:
     """Return the name as it is compared: "CUDA error: 901" is `901`, "CG208: a title" its slug."""
-    wanted = name.strip().strip("`").lower().removeprefix("cuda ").removeprefix("error ").strip(": ")
+    wanted = _BEFORE_NUMBER.sub("", name.strip().strip("`").lower()).strip(": ")
     return slug(wanted) if re.match(r"cg\d{3}\W", wanted) else wanted
 
 
 def _nearest(wanted: str, known: list[Section]) -> str:
     """Return "nearest: … ; " with up to three names like the one that is wanted; "" where none is."""
     called = {name.lower(): name for section in known for name in names(section)[:2]}
-    near = difflib.get_close_matches(wanted, called, 3, 0.5)
+    called |= {
+        code.lower(): code for section in known for code in section.errors if code.startswith("cuda") and " " not in code
+    }
+    near = [name for name in called if name.startswith(wanted)][:3] or difflib.get_close_matches(wanted, called, 3, 0.5)
     return f"nearest: {', '.join(called[name] for name in near)}; " if near else ""
 
 
