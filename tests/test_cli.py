@@ -414,6 +414,17 @@ def test_a_log_that_is_not_there_is_no_error_text(capsys: pytest.CaptureFixture[
     assert err.endswith("; what a number or a name means: skill explain 901\n")
 
 
+def test_who_gives_a_notebook_without_an_error_is_told_what_reads_its_cells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.ipynb"
+    cell = {"cell_type": "code", "source": "1 + 1", "outputs": [{"output_type": "stream", "text": "2\n"}]}
+    path.write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
+    code, out, err = _skill("errors", str(path), capsys=capsys)
+    assert (code, out) == (1, "")
+    assert err.endswith(f"the cells are read by skill check {path}\n")
+
+
 def test_bytes_that_are_no_text_in_a_question_are_overlooked(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _skill("search", "capture fails in backward \udcff", "--json", capsys=capsys)
     assert code == 0

@@ -136,6 +136,12 @@ def test_a_report_ends_in_one_sentence_and_one_command(
     assert (data["verdict"], data["summary"], data["next"]) == (verdict, summary, step)
 
 
+def test_who_asked_for_every_function_is_not_told_to_ask_for_them() -> None:
+    said = output.summary(_report(regions=()), READER._replace(every=True))
+    assert said.startswith("no forward() and no function that seems to take tensors was found")
+    assert "--all" not in said
+
+
 def test_a_named_file_that_was_not_read_is_no_success() -> None:
     report = _report(notes=(f"b.py:1:2: {UNREAD}: invalid syntax",))
     assert output.exit_code(report, {"a.py"}) == 0

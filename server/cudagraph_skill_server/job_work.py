@@ -75,7 +75,7 @@ def check(asked: Mapping[str, Any], roots: Roots) -> Done:
     else:
         target = placed(f"{path}:{asked['function']}" if asked["function"] else str(path), roots)
         report = check_paths([target], settings(Path(split(target).path), options))
-    reader = findings.Reader(STEPS, lambda name: lines_of(name, source if name == _PASTED else None))
+    reader = findings.Reader(STEPS, lambda name: lines_of(name, source if name == _PASTED else None), every=options.every)
     whole = findings.data(report, reader)
     data = bounded(whole, "findings", offset)
     if "findings" in data["left_out"] and (shown := offset + len(data["findings"])) < len(whole["findings"]):

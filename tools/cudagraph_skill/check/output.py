@@ -69,7 +69,7 @@ class Reader(NamedTuple):
     """Describe who reads a report: their next steps, where source lines come from, and whether they see colours.
 
     `known` returns what to print under a finding: by default the hazard of its id. `fix` applies the automatic
-    fixes of a report; "" if the reader has no way to.
+    fixes of a report; "" if the reader has no way to. `every` is whether each forward() was read as captured.
     """
 
     steps: Steps
@@ -77,6 +77,7 @@ class Reader(NamedTuple):
     colour: bool = False
     known: Callable[[Finding], Hazard] = _known
     fix: str = ""
+    every: bool = False
 
 
 def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
@@ -97,7 +98,7 @@ def written(report: Report, form: str, reader: Reader, diff: str = "") -> str:
         )
     findings = ordered(report)
     unread = [not_read(part, lines) for part in report.unread]
-    end = [one_line(f"{summary(report, lines)}"), *_fixable(report, reader), f"next: {next_step(report, steps)}"]
+    end = [one_line(f"{summary(report, reader)}"), *_fixable(report, reader), f"next: {next_step(report, steps)}"]
     if form == "github":
         warnings = [_warning(part, lines) for part in report.unread]
         return "\n".join([*(annotation(finding, reader) for finding in findings), *warnings, *end])
@@ -135,8 +136,9 @@ def ordered(report: Report) -> list[Finding]:
     return sorted(unique.values(), key=lambda finding: (order[finding.path], finding.line, finding.column, finding.id))
 
 
-def summary(report: Report, lines: Lines) -> str:
+def summary(report: Report, reader: Reader) -> str:
     """Return one sentence: what was found, and what to change first."""
+    lines = reader.lines
     kind, subject, many = verdict(report), _subject(report, lines), len(report.regions) > 1
     fails, wrong, costs = (_places(report, severity) for severity in SEVERITIES)
     if kind == "unread":
@@ -144,6 +146,10 @@ def summary(report: Report, lines: Lines) -> str:
     if kind == "partial":
         return _partial(report, subject, lines)
     if kind == "nothing":
+        if reader.every:
+            return (
+                "no forward() and no function that seems to take tensors was found: name the captured function as FILE:FUNCTION"
+            )
         return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all"
     if kind == "clean":
         return _clean(subject, costs)
@@ -198,7 +204,7 @@ def data(report: Report, reader: Reader) -> dict[str, Any]:
     """Return the report as data. In a notebook, `line` counts across the joined code cells and `cell` names the place."""
     return {
         "verdict": verdict(report),
-        "summary": summary(report, reader.lines),
+        "summary": summary(report, reader),
         "findings": [record(region, reader) for region in ordered(report)],
         "regions": [region._asdict() | _with_cell(region, reader.lines) for region in report.regions],
         "notes": list(report.notes),

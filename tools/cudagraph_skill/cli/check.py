@@ -161,11 +161,8 @@ def _check(args: argparse.Namespace, form: str) -> int:
     if args.statistics:
         print(output.statistics(report))
     elif form not in _TEXT_FORMS or not (args.diff and difference):
-        print(
-            output.written(
-                report, form, output.Reader(next_step.steps(args), lines, colour(), fix="" if args.fix else "--fix"), difference
-            )
-        )
+        reader = output.Reader(next_step.steps(args), lines, colour(), fix="" if args.fix else "--fix", every=args.all)
+        print(output.written(report, form, reader, difference))
     return output.exit_code(report, {target.partition(":")[0] for target in args.targets})
 
 

@@ -11,7 +11,7 @@ from cudagraph_skill.cli import next_step
 from cudagraph_skill.cli.arguments import Parser, add_command
 from cudagraph_skill.cli.terminal import say
 from cudagraph_skill.errors import SkillError
-from cudagraph_skill.text import quoted
+from cudagraph_skill.text import operand, quoted
 
 if TYPE_CHECKING:
     import argparse
@@ -53,10 +53,12 @@ def run(args: argparse.Namespace) -> int:
     elif verdict.diagnoses:
         print(diagnosed.verdict(verdict, next_step.steps(args), text))
     else:
-        name = f"; what a number or a name means: {next_step.program('explain')} {quoted(text)}" if text.isalnum() else ""
+        more = f"; what a number or a name means: {next_step.program('explain')} {quoted(text)}" if text.isalnum() else ""
+        if file is not None and file.lower().endswith(".ipynb"):
+            more = f"; only the outputs were read, the cells are read by {next_step.program('check')} {operand(file)}"
         say(
             f"{diagnosed.NOT_OURS}. {diagnosed.ASK_AGAIN}: {next_step.program('errors')}"
-            f' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"{name}'
+            f' "with CUDA graphs: WHAT YOU DID AND WHAT YOU SAW"{more}'
         )
     return 0 if verdict.diagnoses else 1
 
