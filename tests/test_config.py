@@ -310,6 +310,9 @@ def test_each_form_is_read_and_corrected(suffix: str, text: str) -> None:
         ("def f(:\n", ".py", [], "line 1: the recipe is no Python that can be read"),
         ("hello: 1", ".py", [], "no setting of Megatron was found"),
         ("print('hello')", ".sh", [], "no setting of Megatron was found"),
+        ("import sys\nfp16 = len(sys.argv) > 1\nif fp16:\n    print(1)\n", ".py", [], "no setting of Megatron was found"),
+        ("--enable-cuda-grph", ".sh", [], "did you mean --enable-cuda-graph? Give a command with flags, a recipe"),
+        ("cuda-graph-impl local", ".sh", [], "did you mean --cuda-graph-impl?"),
         ("x: 1\n" * 500_000, ".yaml", [], "characters; a configuration of up to"),
     ],
 )

@@ -33,7 +33,9 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "server of this name; nothing is written, and what to do by hand is said, 2 the command was not understood,\n"
         "3 the file cannot be read or written, or this Python lacks what the server needs",
     )
-    new.add_argument("client", nargs="?", metavar="CLIENT", choices=tuple(CLIENTS), help=f"one of {', '.join(CLIENTS)}")
+    new.add_argument(
+        "client", nargs="?", metavar="CLIENT", type=str.lower, choices=tuple(CLIENTS), help=f"one of {', '.join(CLIENTS)}"
+    )
     new.add_argument(
         "--as", dest="what", choices=("server", "skill"), default="server", help="what to install (default server)"
     )

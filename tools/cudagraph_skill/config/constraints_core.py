@@ -63,7 +63,8 @@ def graph_impl_unknown(setup: Setup) -> Clash | None:
             ("cuda_graph_impl",),
             (Change("cuda_graph_impl", "local"), Change("cuda_graph_scope", ["full_iteration"])),
         )
-    message = f"{spelled} is {value}, an invalid choice: megatron-core {dotted(setup.core)} has {', '.join(known)}"
+    said = "is given without a value" if written and written.value is None else f"is {value}, an invalid choice"
+    message = f"{spelled} {said}: megatron-core {dotted(setup.core)} has {', '.join(known)}"
     return Clash(message, ("cuda_graph_impl",), (), "name one of these")
 
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config import (
@@ -21,8 +21,8 @@ from cudagraph_skill.config import (
 from cudagraph_skill.config.constraint import CONSTRAINTS, fix
 from cudagraph_skill.config.input import command_line, document, recipe
 from cudagraph_skill.config.notes import notes
-from cudagraph_skill.config.options import LIVES
-from cudagraph_skill.config.settings import Form, Unread
+from cudagraph_skill.config.options import FLAGS, LIVES, OF_PROVIDERS
+from cudagraph_skill.config.settings import Form
 from cudagraph_skill.config.setup import Setup, UndecidedError
 from cudagraph_skill.errors import SkillError
 
@@ -50,6 +50,8 @@ _BY_SUFFIX = {
     ".yml": "document",
     ".json": "json",
 }
+_SHORT = 500  # characters of flags that were typed
+_GENERIC = frozenset({"fp16", "bf16", "fp8", "fp4", "loss_scale", "attention_dropout", "hidden_dropout"})
 _FLAG = re.compile(r"(^|[\s\"'(])--[a-z][\w-]+")
 _KEYED = re.compile(r"^\s*(?:- )?[\"']?[\w.-]+[\"']?\s*:(\s|$)", re.MULTILINE)
 
@@ -113,10 +115,10 @@ def examine(
     kind = _BY_SUFFIX.get(suffix.lower()) or _kind(text)
     bridge = any(re.match(r"\s*megatron[-_.]bridge", one, re.IGNORECASE) for one in wanted)
     readings = _readings(text, kind, path, variables or {}, wanted, bridge=bridge)
-    if not readings:
+    if not readings or (kind == "recipe" and not wanted and not _is_about_megatron(text, readings)):
         raise SkillError(
-            "skill config: no setting of Megatron was found: give a command with flags such as --cuda-graph-impl, a recipe that sets "
-            "fields such as model.cuda_graph_impl, or a YAML or JSON document with either"
+            f"skill config: no setting of Megatron was found: {_meant(text) or 'give a command with flags such as --cuda-graph-impl'}, "
+            "a recipe that sets fields such as model.cuda_graph_impl, or a YAML or JSON document with either"
         )
     chosen = releases.choose(wanted, bridge_used=any(reading.form is Form.RECIPE for reading in readings))
     report = Report(chosen, kind, notes=list(chosen.notes))
@@ -261,6 +263,20 @@ def _readings(
     if kind in ("document", "json"):
         return document.readings(text, bridge=bridge, is_json=kind == "json")
     return command_line.readings(text, given=variables)
+
+
+def _meant(text: str) -> str:
+    """Return which flag a short text seems to mean, as the beginning of an advice; "" where it is like none."""
+    typed = [f"--{word.strip('-').lower().replace('_', '-')}" for word in text.split()] if len(text) <= _SHORT else []
+    near = [flag for word in typed for flag in get_close_matches(word, FLAGS, 1, 0.85)]
+    return f"did you mean {near[0]}? Give a command with flags" if near else ""
+
+
+def _is_about_megatron(text: str, readings: Sequence[Reading]) -> bool:
+    """Tell whether a program, or one that it is made of, names Megatron or settings of it; many others set `fp16`."""
+    names = {*LIVES, *OF_PROVIDERS, *(flag.name for flag in FLAGS.values())} - _GENERIC
+    read = (setting.name for reading in readings for setting in reading.settings)
+    return "megatron" in text.lower() or not names.isdisjoint((*re.findall(r"\w+", text), *read))
 
 
 def _carried(reading: Reading, chosen: Releases) -> Reading:
