@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cudagraph_skill.bench import record, rounds
 from cudagraph_skill.capture import session
+from cudagraph_skill.cli import main
 from cudagraph_skill.paths import skill_root
 from cudagraph_skill.tune import trials
 from cudagraph_skill.verify import probes, programs
@@ -640,3 +641,8 @@ def test_the_server_ends_when_its_client_goes_and_prints_nothing_of_its_own() ->
     command = [sys.executable, "-m", "cudagraph_skill", "serve"]
     done = subprocess.run(command, input=b"", capture_output=True, timeout=30, env=environment, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_interpreter_that_is_not_there_is_said_before_serving(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--python", "no-such-python"]) == 3
+    assert capsys.readouterr().err.startswith("no-such-python: there is no such program on the PATH; ")

@@ -79,8 +79,10 @@ def run(args: argparse.Namespace) -> int:
 
         missing = f"the server needs the package {error.name}, which {sys.executable} does not have"
         raise SkillError(f"{missing}: run `{extras.installing(packages())}`", 3) from None
+    from cudagraph_skill.capture.interpreter import interpreter
+
     settings = serving.Settings(
-        python=args.python or "",
+        python=interpreter(args.python) if args.python else "",
         allowed=args.allow or (),
         read=args.read or (),
         as_text=args.text,
