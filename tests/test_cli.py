@@ -127,7 +127,10 @@ def test_nothing_found_is_exit_1_with_nearest_headings(capsys: pytest.CaptureFix
     assert json.loads(out)["results"] == []
 
 
-@pytest.mark.parametrize(("words", "says"), [(("help",), "usage: skill"), (("help", "check"), "skill check [-h]")])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("help",), "usage: skill"), (("help", "check"), "skill check [-h]"), (("version",), f"skill {__version__}\n")],
+)
 def test_help_is_a_command_too(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(words)

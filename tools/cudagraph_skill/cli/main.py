@@ -45,6 +45,8 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     if argv and argv[0] == "help":
         argv = [*argv[1:2], "--help"]
+    elif list(argv) == ["version"]:
+        argv = ["--version"]
     top = parser(argv[0] if argv and argv[0] in COMMANDS else "")
     commands: dict[str, Parser] = top._subparsers._group_actions[0].choices  # type: ignore  # noqa: PGH003 - no public way
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
