@@ -417,6 +417,13 @@ def test_a_log_that_is_not_there_is_no_error_text(capsys: pytest.CaptureFixture[
     assert err.endswith("; what a number or a name means: skill explain 901\n")
 
 
+@pytest.mark.parametrize("symptom", ["Warum ist mein Graph so langsam", "捕获失败怎么办"])
+def test_a_symptom_in_another_language_is_asked_for_in_english(symptom: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _skill("errors", symptom, capsys=capsys)
+    assert (code, out) == (1, "")
+    assert err.endswith("; the index of errors is in English: describe what goes wrong in English\n")
+
+
 def test_who_gives_a_notebook_without_an_error_is_told_what_reads_its_cells(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _FILE = re.compile(r"\S+\.(?:log|txt|out|err|py|ipynb|json)", re.IGNORECASE)  # what no error text looks like
+_SYMPTOM = 1000  # characters in which a language shows
 _LOG_BYTES = 16 << 20  # at each end of a log
 
 
@@ -39,6 +40,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the likely causes of a log; return 1 if it shows no CUDA-graph error."""
+    from cudagraph_skill.corpus.language import english
     from cudagraph_skill.diagnosis import output as diagnosed
     from cudagraph_skill.diagnosis.entries import open_table
     from cudagraph_skill.diagnosis.log import decoded
@@ -54,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
         print(diagnosed.verdict(verdict, next_step.steps(args), text))
     else:
         more = f"; what a number or a name means: {next_step.program('explain')} {quoted(text)}" if text.isalnum() else ""
+        if english(text[:_SYMPTOM], lambda _: False) is not None:
+            more = "; the index of errors is in English: describe what goes wrong in English"
         if file is not None and file.lower().endswith(".ipynb"):
             more = f"; only the outputs were read, the cells are read by {next_step.program('check')} {operand(file)}"
         say(
