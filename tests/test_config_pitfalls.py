@@ -101,6 +101,29 @@ def test_a_pitfall_that_no_package_checks_is_said(pitfall: str) -> None:
     assert any(said in note for note in report.notes)
 
 
+@pytest.mark.parametrize(
+    ("positions", "modules", "said"),
+    [
+        ("yarn", "attn moe_router", True),
+        ("mrope", "", True),
+        ("rope", "attn", False),
+        ("yarn", "moe_router moe_preprocess", False),
+    ],
+)
+def test_a_rotary_embedding_that_graphs_leave_out_is_said(positions: str, modules: str, said: bool) -> None:
+    flags = f"--cuda-graph-impl transformer_engine --position-embedding-type {positions} --num-experts 8 --bf16"
+    text = f"pretrain_gpt.py {flags} {f'--cuda-graph-modules {modules}' if modules else ''}"
+    notes = examine(text, ".sh", ["megatron-core==0.19.2"]).notes
+    assert any("without the rotary embedding" in note for note in notes) == said
+
+
+@pytest.mark.parametrize(("precision", "said"), [("--fp16", True), ("--bf16", False)])
+def test_half_precision_under_graphs_of_transformer_engine_is_said(precision: str, said: bool) -> None:
+    text = f"pretrain_gpt.py --cuda-graph-impl transformer_engine {precision}"
+    notes = examine(text, ".sh", ["megatron-core==0.19.2"]).notes
+    assert any("bfloat16 inputs" in note for note in notes) == said
+
+
 @pytest.mark.parametrize(("core", "said"), [("0.15.3", False), ("0.16.1", True), ("0.17.1", True), ("0.18.2", False)])
 def test_releases_whose_local_graphs_give_wrong_gradients_are_named(core: str, said: bool) -> None:
     text = "pretrain_gpt.py --cuda-graph-impl local --te-rng-tracker"

@@ -174,7 +174,7 @@ def _partial(report: Report, subject: str, lines: Lines) -> str:
     first, *others = report.unread
     more = f" and {_count(len(others), 'other place')}" if others else ""
     rest = f"; nothing was found in {subject}" if subject and subject != first.name else ""
-    return f"captured code was not read to its end: {_place(first, lines)} ({first.name}){more}{rest}"
+    return f"captured code was not read in full: {_place(first, lines)} ({first.name}){more}{rest}"
 
 
 def statistics(report: Report) -> str:

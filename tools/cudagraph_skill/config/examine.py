@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config import (
@@ -22,7 +23,7 @@ from cudagraph_skill.config.constraint import CONSTRAINTS, fix
 from cudagraph_skill.config.input import command_line, document, recipe
 from cudagraph_skill.config.notes import notes
 from cudagraph_skill.config.options import FLAGS, LIVES, OF_PROVIDERS
-from cudagraph_skill.config.settings import Form
+from cudagraph_skill.config.settings import Form, Unread
 from cudagraph_skill.config.setup import Setup, UndecidedError
 from cudagraph_skill.errors import SkillError
 

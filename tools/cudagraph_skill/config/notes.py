@@ -24,7 +24,7 @@ def notes(setup: Setup) -> Iterator[str]:
         yield f"{setting.written} is no field of a release of megatron-core: the model's provider has it, or it has no effect"
     if setup.implementation == "none":
         return
-    for sentences in (_defaults, _wrong_gradients, _parts_of_experts, _unchecked, _memory):
+    for sentences in (_defaults, _wrong_gradients, _left_out_of_samples, _parts_of_experts, _unchecked, _memory):
         with suppress(UndecidedError):  # nothing is said of what was not read
             yield from sentences(setup)
 
@@ -53,6 +53,20 @@ def _wrong_gradients(setup: Setup) -> Iterator[str]:
             "transformer_impl is local: where Transformer Engine is installed, per-layer local graphs of megatron-core 0.19 free inputs "
             "that torch's norms save for the backward, and gradients are wrong; use layers of Transformer Engine"
         )
+
+
+def _left_out_of_samples(setup: Setup) -> Iterator[str]:
+    """Say what `TECudaGraphHelper` of megatron-core 0.14 to 0.19 captures other than the layer gets it (read in source, not run)."""
+    if setup.implementation != "transformer_engine":
+        return
+    positions = setup.setting("position_embedding_type")
+    if positions is not None and positions.value in ("yarn", "mrope") and (not setup.modules or "attn" in setup.modules):
+        yield (
+            f"the position embedding is {positions.value}: transformer_engine graphs of attention are captured without the rotary embedding, "
+            "and replays leave it out without an error (read in source, not run); name modules without attn, or use full_iteration"
+        )
+    if setup.value("fp16"):
+        yield "transformer_engine graphs are captured with bfloat16 inputs, whatever the parameters are (read in source, not run): use bf16"
 
 
 def _parts_of_experts(setup: Setup) -> Iterator[str]:

@@ -45,7 +45,7 @@ FLAGS: dict[str, Flag] = {
             "hidden_dropout moe_input_jitter_eps moe_layer_freq moe_expert_capacity_factor moe_token_dispatcher_type "
             "moe_shared_expert_intermediate_size fine_grained_offloading_max_inflight_offloads transformer_impl recompute_method recompute_num_layers fp8_recipe "
             "expert_model_parallel_size pipeline_model_parallel_size rl_kv_cache_management_mode cross_entropy_fusion_impl "
-            "tensor_parallel_num_weight_shards expert_tensor_parallel_num_weight_shards loss_scale"
+            "tensor_parallel_num_weight_shards expert_tensor_parallel_num_weight_shards loss_scale position_embedding_type"
         ).split()
     },
     "--cuda-graph-scope": Flag("cuda_graph_scope", "many"),
