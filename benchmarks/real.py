@@ -92,6 +92,7 @@ def examined(file: File) -> dict[str, Any]:
         "captures": [line in regions for line in file.captures],
         "silent": not report.unread and not all(line in regions for line in file.captures),
         "unread": [f"{part.path}:{part.line}: {part.reason}" for part in report.unread],
+        "elsewhere": len({part.line for part in report.unread if part.reason.endswith("whose code was not found")}),
         "certain": [line for line, certain in named if certain],
         "likely": [line for line, certain in named if not certain],
         "false": [line for line, _ in named if line.rpartition("/")[2] not in file.true],
@@ -129,6 +130,7 @@ def figures(rows: list[dict[str, Any]]) -> dict[str, str]:
     return {
         "files": str(len(rows)),
         **{name: f"{sum(answers)} of {len(answers)}" for name, answers in shares.items()},
+        "captures that call code that was not found": str(sum(row["elsewhere"] for row in rows)),
         "silent about a capture that was not read": str(sum(row["silent"] for row in rows)),
         "errors and warnings, certain": str(sum(len(row["certain"]) for row in rows)),
         "errors and warnings, likely": str(sum(len(row["likely"]) for row in rows)),
