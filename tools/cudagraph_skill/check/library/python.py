@@ -191,7 +191,8 @@ def _builtin(machine: Machine, name: str, args: Args, kwargs: Kwargs, node: ast.
     function = builtins.BUILTINS.get(last)
     if function is not None:
         return function(machine, args, kwargs, node)
-    return Object(name, args, kwargs, machine.round) if last[:1].isupper() else _opaque(name, args, kwargs)
+    made = last[:1].isupper() or last == "staticmethod"
+    return Object(name, args, kwargs, machine.round) if made else _opaque(name, args, kwargs)
 
 
 def _opaque(name: str, args: Args, kwargs: Kwargs, machine: Machine | None = None) -> Value:
