@@ -9,6 +9,7 @@ import pytest
 from cudagraph_skill.check import Options, check_paths, check_text
 from cudagraph_skill.check.library.torch.tensor_methods import TENSOR_METHODS
 from cudagraph_skill.check.output import exit_code, verdict
+from cudagraph_skill.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +116,16 @@ def capture(model):
 capture(torch.nn.ReLU())
 """
     assert check_text(text, "program.py", None, Options()).unread == []
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 4), (["--allow-unread"], 0)])
+def test_what_was_not_found_may_be_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{HEAD}from mylib import net\n{CAPTURE.format(call='net(x)')}")
+    assert main(["check", str(program), *options]) == code
+    assert "whose code was not found" in capsys.readouterr().out
 
 
 def test_the_methods_are_those_of_torch() -> None:

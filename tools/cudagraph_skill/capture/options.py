@@ -21,7 +21,7 @@ _INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?$")
 _LAUNCHERS = {"accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun"}
 _LAUNCHING_MODULES = {"torch.distributed.launch", "accelerate.commands.launch"}
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}  # options of Python that take a value
-_STATIC_ONLY = ("fix", "diff", "all", "select", "ignore", "exclude", "explain_finding")
+_STATIC_ONLY = ("allow_unread", "fix", "diff", "all", "select", "ignore", "exclude", "explain_finding")
 _RUN_ONLY = ("inputs", "make", "shape", "warmup", "deadline", "memory", "target", "continue_", "skip", "nproc")
 
 

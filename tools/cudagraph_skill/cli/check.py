@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _STDIN = "<stdin>"
 _TEXT_FORMS = ("full", "concise", "github")
 _POLL_SECONDS = 0.3
+_UNREAD = 4  # the exit code for captured code that was not read in full
 _LACKING = 3  # exit code
 
 
@@ -78,6 +79,11 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "--explain-finding",
         action="store_true",
         help="print what each finding rests on: which values, what they were taken for, where they came from",
+    )
+    new.add_argument(
+        "--allow-unread",
+        action="store_true",
+        help="end with 0, not 4, where nothing was found and captured code was not read in full",
     )
     new.add_argument("--watch", action="store_true", help="check again whenever a named file changes, until Ctrl-C")
     _add_run(new)
@@ -163,7 +169,8 @@ def _check(args: argparse.Namespace, form: str) -> int:
     elif form not in _TEXT_FORMS or not (args.diff and difference):
         reader = output.Reader(next_step.steps(args), lines, colour(), fix="" if args.fix else "--fix", every=args.all)
         print(output.written(report, form, reader, difference))
-    return output.exit_code(report, {target.partition(":")[0] for target in args.targets})
+    code = output.exit_code(report, {target.partition(":")[0] for target in args.targets})
+    return 0 if args.allow_unread and code == _UNREAD else code
 
 
 def _watch(args: argparse.Namespace, form: str) -> int:
