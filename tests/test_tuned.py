@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import tuned
 
-NOT_RUN = {"little memory"}  # its ways that compile were late on 2026-11-27, when each call restored 44 GiB from the host
+NOT_RUN = {"little memory"}  # late in each run of 2026-11-27: every process copies 44 GiB to the host before its first call
 KEPT = json.loads(tuned.EVIDENCE.read_text(encoding="utf-8")) if tuned.EVIDENCE.exists() else {"results": []}
 
 
