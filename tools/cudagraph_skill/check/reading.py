@@ -205,11 +205,16 @@ def _unfollowed(parts: list[_Part]) -> Iterator[Unread]:
         for region, calls in part.unfollowed.items():
             least[region] = min(calls, least.get(region, calls), key=len)
     for region, calls in least.items():
-        for name, (path, line, _) in list(calls.items())[:1]:
-            where = f"line {line}" if path == region.path else f"{path}:{line}"
-            others = f" and {len(calls) - 1} more" * (len(calls) > 1)
-            reason = f"it calls {name} ({where}){others}, whose code was not found"
-            yield Unread(region.path, region.line, region.name, reason)
+        if calls:
+            yield Unread(region.path, region.line, region.name, _called_elsewhere(region, calls))
+
+
+def _called_elsewhere(region: Region, calls: dict[str, Site]) -> str:
+    """Return a clause that names the first of these calls and counts the others."""
+    name, (path, line, _) = next(iter(calls.items()))
+    where = f"line {line}" if path == region.path else f"{path}:{line}"
+    others = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+    return f"it calls {name} ({where}){others}, whose code was not found"
 
 
 def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterator[Unread]:
