@@ -335,6 +335,22 @@ def test_objects_are_the_same_after_a_restore(train: Any) -> None:
     assert (train.STEPS, train.Trainer.seen, train.Trainer.table, trainer.meter.count) == (0, 0, {}, 0)
 
 
+def test_hooks_that_a_call_registers_are_gone_with_the_mark_that_says_so() -> None:
+    module, seen = torch.nn.Linear(2, 2), []
+
+    def call() -> None:
+        if not hasattr(module, "hooked"):  # as transformers 5 does where hidden states are asked for
+            module.hooked = True
+            module.register_forward_hook(lambda *_: seen.append(1))
+        module(torch.ones(2))
+
+    snapshot = saved(call)
+    call()
+    snapshot.restore()
+    call()
+    assert len(seen) == 1  # the list was emptied by the restore; a second hook would fill it twice
+
+
 def test_closure_and_attributes_of_a_function_are_put_back(train: Any) -> None:
     call, x = train.counting(), torch.ones(2)
     snapshot = saved(call)

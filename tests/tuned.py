@@ -149,11 +149,11 @@ def _row(name: str, answer: dict[str, Any], wrong: list[str], **more: Any) -> di
 
 
 def little_memory(name: str) -> dict[str, Any]:
-    """Tune a call of which two copies do not fit: each way is right, or says that memory was too little."""
+    """Tune a call of which two copies do not fit: each way is right, or says that memory was too little, or no module there."""
     done = _tune(PROGRAMS, OTHERS[name])
     answer = _answer(done)
     ways = [way for way in (answer.get("tuning") or {}).get("ways", []) if way["name"] not in ("eager", "partial")]
-    lost = [way["name"] for way in ways if way["why"] and "memory" not in way["why"]]
+    lost = [way["name"] for way in ways if way["why"] and not re.search("memory|runs no module", way["why"])]
     wrong = [f"ended with {done.returncode}: {done.stderr[-300:]}"] * (done.returncode not in (0, 1))
     return _row(name, answer, [*wrong, *(f"{way} has another reason" for way in lost), *(["no ways"] * (not ways))])
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.tune.trials import Trial
 
 _SIMPLEST = tuple(WAYS)
+_NOTICED = 1.01  # times as fast: less is not worth another way, and processes with the same kernels differ by 0.3 %
 
 
 class Choice(NamedTuple):
@@ -29,7 +30,7 @@ def choice(trials: Sequence[Trial]) -> Choice | None:
     if eager is None:
         return None
     fastest = min(right, key=lambda trial: trial.seconds)
-    equal = [trial for trial in right if trial is fastest or trial.spread[0] <= fastest.spread[1]]
+    equal = [trial for trial in right if trial is fastest or trial.spread[0] <= _NOTICED * fastest.spread[1]]
     taken = min(equal, key=lambda trial: _SIMPLEST.index(trial.name))
     return Choice(taken, [trial.name for trial in equal if trial is not taken], eager.seconds / taken.seconds)
 

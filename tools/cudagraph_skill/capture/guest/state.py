@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import os
 import random
 import re
 import sys
@@ -382,6 +383,9 @@ class Snapshot:
             self._save_object(value)
 
     def _save_object(self, value: Any) -> None:
+        if isinstance(value, torch.nn.Module):  # its empty dicts of hooks are not walked
+            hooks = [own for name, own in vars(value).items() if name.endswith(_HOOKS) and isinstance(own, dict) and not own]
+            self._back += [own.clear for own in hooks]
         if isinstance(getattr(value, "__dict__", None), dict):
             self._back.append(functools.partial(_refill_dict, value.__dict__, dict(value.__dict__)))
         if _own_class(type(value)):
@@ -402,7 +406,7 @@ class Snapshot:
         alias, grad = tensor.data, tensor.grad if tensor.is_leaf else None
         on_host = tensor.is_cuda and self.bytes > most_bytes
         bits = fingerprint(alias) if on_host and size >= _LARGE else ()
-        copy = alias.cpu() if on_host else alias.clone()
+        copy = _host_copy(alias) if on_host else alias.clone()
         self._back.append(_Saved(tensor, alias, copy, bits, grad, tensor.requires_grad, tensor.is_leaf).restore)
 
     def _save_function(self, function: types.FunctionType) -> None:
@@ -418,6 +422,21 @@ class Snapshot:
                 else functools.partial(space.pop, name, None)
                 for name in _names(function.__code__)
             ]
+
+
+def _host_copy(there: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the host, in memory that all cores wrote to first.
+
+    The driver's copy into untouched pages takes them one by one in one thread: 4 GiB took 2.5 s, and 0.45 s so (16 cores, H100).
+    """
+    if there.layout is not torch.strided or there.is_nested or there.numel() * there.element_size() < _LARGE:
+        return there.cpu()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    copy = torch.empty_like(there, device="cpu")
+    copy.untyped_storage().fill_(0)
+    torch.set_num_threads(threads)
+    return copy.copy_(there)
 
 
 class _Saved(NamedTuple):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
 _PART = 1 << 22  # elements that are summed at once
+_ROW, _PART_OF_ROWS = 256, 1 << 26  # elements: a row is summed in single precision, which makes no copy in double precision
 _MAX_ELEMENTS = 1 << 18  # that are copied of one tensor; of a larger one as many, evenly spread, and its sums
 _FLOOR = 1e-4  # below this a value counts as zero when a difference is related to it
 # How far a replay may be from eager where eager itself repeats to the bit, relative to the root mean square. Replays run the same
@@ -169,9 +170,19 @@ def to_host(tensor: torch.Tensor) -> HostCopy:
 
 def _sums(flat: torch.Tensor) -> torch.Tensor:
     """Return the sum of the elements and that of their sizes, part by part: `sum(dtype=)` copies its input in that type."""
+    if flat.dtype in _SINGLE and flat.numel() > _PART:
+        *rows, rest = flat.split(_PART_OF_ROWS)
+        whole = rest.numel() // _ROW * _ROW
+        return torch.stack([*map(_sums_of_rows, (*rows, rest[:whole])), _sums(rest[whole:])]).sum(0)
     kind = torch.float64 if flat.dtype.is_floating_point else torch.int64
     wide = (part.to(kind) for part in flat.split(_PART))
     return torch.stack([torch.stack((part.sum(), part.abs().sum())) for part in wide]).sum(0)
+
+
+def _sums_of_rows(flat: torch.Tensor) -> torch.Tensor:
+    rows = flat.view(-1, _ROW)
+    sums = (rows.sum(1, dtype=torch.float32), torch.linalg.vector_norm(rows, 1, dim=1, dtype=torch.float32))
+    return torch.stack([each.double().sum() for each in sums])
 
 
 def fingerprint(tensor: torch.Tensor) -> tuple[int, ...]:

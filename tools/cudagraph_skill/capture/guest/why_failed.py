@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.capture.guest.stack import Place
 
 _WAITS = "waits for the GPU, which a capture forbids"
+_LIBRARIES = re.compile("CUBLAS|CUDNN|CUFFT")
 _WORDS = ("cuda", "captur", "cublas", "cudnn", "nccl", "graph", "pinned", "generator")
 
 
@@ -70,7 +73,23 @@ def explain(source: Source, observations: Observations, report: Any) -> tuple[li
     report.progress("trying each operation under capture")
     probed = _tried(lambda: _probed(source, observations), notes, "trying each operation")
     waited = [_of(wait, _WAITS) for wait in observations.captured.waits]  # some of them in C++, past every dispatch mode
+    if any(_LIBRARIES.search(cause.error) for cause in causes):
+        notes += _other_paths(source, observations)
     return (_unique([*causes, *probed, *waited]), notes) if causes else ([], [])
+
+
+def _other_paths(source: Source, observations: Observations) -> list[str]:
+    """Name the lines that may send a capture another way than the calls before it, which have not set up its libraries then."""
+    with operations.told_it_captures() as lines, suppress(Exception):
+        subject = source.fresh()
+        args, kwargs = checks.arguments(subject, observations.warm_ups)
+        subject.call(*args, **kwargs)
+    places = dict.fromkeys(line.library or line.places[-1] for line in lines)
+    return [
+        f"line {place.line} of {os.path.basename(place.path)} asks whether the stream captures: no call before the capture took "
+        "the path of one, so call what runs there once before it, too"
+        for place in places
+    ]
 
 
 def _tried(work: Any, notes: list[str], doing: str) -> list[Cause]:

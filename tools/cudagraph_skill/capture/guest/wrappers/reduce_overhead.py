@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def reduce_overhead(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the compiled function. Its results are overwritten by the next call, so clone what you keep.
 
-    Within another capture the function itself is called, so that it becomes a part of that graph.
+    Within another capture the function itself is called, so that it becomes a part of that graph: call it once before, too.
     """
     compiled = torch.compile(function, mode="reduce-overhead")
 
