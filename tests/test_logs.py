@@ -158,7 +158,7 @@ def _notebook(*cells: list[dict[str, object]]) -> str:
 @pytest.mark.parametrize(
     ("text", "name", "told"),
     [
-        (SOURCE, "", "looks like Python source, not a log: `skill check FILE` reads source"),
+        (SOURCE.partition("  #")[0], "", "looks like Python source, not a log: `skill check FILE` reads source"),
         (SOURCE, "my train.py", "`skill check 'my train.py'` reads source"),
         ("print 'no Python 3'\n", "old.py", "looks like Python source"),
         (
@@ -177,6 +177,7 @@ def test_a_program_is_no_log(text: str, name: str, told: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        SOURCE,  # a comment quotes what the line raised
         "with torch.cuda.graph(g): loss = x.item()",  # one line of code is a symptom
         "lr = 0.1\nbatch: 32\nCUDA_GRAPHS = False\n",  # settings that a program prints parse as Python
         f'{SOURCE}"""\nTraceback (most recent call last):\n  File "train.py", line 5, in <module>\n{NOT_PERMITTED}\n"""\n',

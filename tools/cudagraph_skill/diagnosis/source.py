@@ -1,4 +1,4 @@
-"""Tell a program from the log of its run: Python source is refused, and of a notebook the outputs are the log."""
+"""Tell a program from the log of its run: source that names no error is refused, and of a notebook the outputs are the log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cudagraph_skill.text import operand
 # No log has a line that parses as one of these, beside lines that parse as Python too.
 _CODE = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
 _TRACEBACK = re.compile(r'Traceback \(most recent call last\).{0,2000}?\n\W*File "?[^\n"]{1,400}"?, line \d', re.DOTALL)
+_NAMED = re.compile(r"#.*(\w(?:Error|Exception)\b|cudaError\w|CUDA error)")  # in a comment, as people quote what a line raised
 
 
 class Outputs(NamedTuple):
@@ -39,13 +40,15 @@ def refuse(text: str, name: str = "") -> None:
     """Raise for a program that was given as a log, under the name of its file if it has one.
 
     Raises:
-        SkillError: it is Python source without a traceback in it, or a notebook without outputs.
+        SkillError: it is a notebook without outputs, or Python source without a traceback in it, unless it was pasted and a
+            comment names an error.
     """
     reads = f"`skill check {operand(name) if name else 'FILE'}` reads source; give `errors` what the program printed"
     notebook = outputs(text)
     if notebook is not None and not notebook.text.strip():
         raise SkillError(f"this is a notebook without outputs, not a log: {reads}, or the notebook saved after its run")
-    if notebook is None and _is_python(text, name) and not _TRACEBACK.search(text):
+    quoted = _TRACEBACK.search(text) or (not name and _NAMED.search(text))
+    if notebook is None and _is_python(text, name) and not quoted:
         raise SkillError(f"this looks like Python source, not a log: {reads}")
 
 
