@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import torch
 from cudagraph_skill import cli
 from cudagraph_skill.capture import cost, session
-from cudagraph_skill.capture.guest import calibration, costs, load, tensors, work
+from cudagraph_skill.capture.guest import calibration, costs, load, tensors, timing, work
 from cudagraph_skill.capture.request import Request
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.decide import call, call_output
@@ -216,6 +217,33 @@ def test_a_capture_pays_after_so_many_calls() -> None:
     assert cost.of_result({**GIVEN, "graph": TIMES}).break_even is None
 
 
+def test_memory_of_a_graph_is_counted_from_after_what_a_capture_gives_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    cached, held = 300, [0]
+
+    def give_back() -> None:
+        held[0] -= held[0] and cached
+
+    def warm_up(_: object) -> int:
+        held[0] += cached
+        return 3
+
+    def capture(*_: object) -> Any:
+        torch.cuda.empty_cache()  # as torch.cuda.graph does
+        held[0] += 100
+        return SimpleNamespace(graph=None, error=None)
+
+    times = timing.Times(1.0, 1.0, 1.0)
+    monkeypatch.setattr(torch.cuda, "empty_cache", give_back)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1000 - held[0], 1000))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(costs, "_warmed_up", warm_up)
+    monkeypatch.setattr(costs.checks, "capture", capture)
+    monkeypatch.setattr(costs.nodes, "ready", lambda _: None)
+    monkeypatch.setattr(costs.timing, "in_turns", lambda ways: dict.fromkeys(ways, times))
+    subject = load.Subject(float, lambda: ((), {}), None, [], None, "f")
+    assert costs._replayed(subject)["memory"] == 100
+
+
 # The decision
 
 
@@ -228,12 +256,12 @@ def result(verdict: str = "safe", **more: Any) -> CaptureResult:
 DECISIONS = {
     "graph": (
         result(),
-        "graph it: 5.0 times as fast (measured); 1 ms now, 200 us as a graph, 20 us at the limit of this GPU",
+        "graph it as a whole: 5.0 times as fast (measured); 1 ms now, 200 us as a graph, 20 us at the limit of this GPU",
         0,
     ),
     "fix": (
         result("capture_error", graph=None),
-        "graph it once it captures right: 5.8 times as fast (predicted); 1 ms now, 173 us as a graph, 20 us at the limit of",
+        "graph it as a whole once it captures right: 5.8 times as fast (predicted); 1 ms now, 173 us as a graph, 20 us at",
         1,
     ),
     "little": (result(graph=TIMES, busy=7e-4), "little to gain: 1.0 times as fast (measured); 1 ms now, 1 ms as a graph", 1),
@@ -302,6 +330,7 @@ def test_a_call_that_does_not_capture_is_mapped_and_graphs_of_its_parts_are_pred
     assert [region.name for region in parts.graphs] == ["encoder"]
     assert (parts.least, parts.most) == pytest.approx((0.81325e-3, 0.86325e-3))  # 2 ms but 0.4, and launches; 0.1 ms of the GPU
     assert "predicted, with graphs of encoder, which capture now" in call_output.text(found, READER)
+    assert "(predicted); parts of it now, 1.2 times as fast (predicted); 1 ms now" in call_output.text(found, READER)
     assert call_output.data(found, READER)["decision"]["as_parts"] == {
         "graphs": ["encoder"],
         "predicted": [parts.least, parts.most],
@@ -333,7 +362,7 @@ def test_without_a_count_of_the_work_the_other_numbers_stand() -> None:
     given = result(floor=None)
     assert given.cost is not None
     assert given.cost.limit is None
-    assert call.said(given, given.cost) == "graph it: 5.0 times as fast (measured); 1 ms now, 200 us as a graph"
+    assert call.said(given, given.cost) == "graph it as a whole: 5.0 times as fast (measured); 1 ms now, 200 us as a graph"
     assert "  limit  " not in call_output.text(given, READER)
     assert "limit of this GPU" not in html.rendered(of_call.page(given, READER.steps))
 
@@ -400,6 +429,19 @@ def test_timelines_of_an_eager_call_and_a_replay_stand_on_one_scale() -> None:
     assert [event["ts"] for event in events if event["ph"] == "X"] == pytest.approx([1.0, 5.0, 9.0, 2.0])
 
 
+def test_copies_and_a_chain_are_told_from_the_timelines() -> None:
+    copy = {"names": ["Memcpy DtoD (Device -> Device)", "gemm"], "host": []}
+    eager = {**copy, "gpu": [[0, 31_000, 0], [40_000, 20_000, 1]]}
+    graph = {**copy, "gpu": [[0, 21_000, 0], [21_000, 20_000, 1]]}
+    given = result(timelines={"eager": eager, "graph": graph})
+    text = call_output.text(given, READER)
+    assert "  time now    850 us waiting for launches; 100 us 100 nodes at the shortest that one takes; 30 us copies" in text
+    assert "; 20 us copies and fills beyond that; 30 us what they work beyond that" in text
+    assert "note: the nodes of a replay are a chain, none overlaps another" in text
+    forked = {**graph, "gpu": [[0, 21_000, 0], [20_000, 20_000, 1]]}
+    assert "a chain" not in call_output.text(result(timelines={"eager": eager, "graph": forked}), READER)
+
+
 @pytest.mark.parametrize(
     "forged",
     [[], {"eager": []}, {"eager": {}}]
@@ -419,6 +461,7 @@ def test_a_report_of_a_call_shows_its_times_parts_and_lines() -> None:
     assert [split.name for split in page.splits] == ["now", "as a graph"]
     assert [part.kind for part in page.splits[0].parts] == ["idle", "node", "work"]
     assert page.limit == 2e-5
+    assert ("capture", "5 ms, pays off after 7 calls; 1 MiB of GPU memory") in page.facts
     assert page.said in html.rendered(page)
 
 

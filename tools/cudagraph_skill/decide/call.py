@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.capture import session
@@ -11,17 +12,18 @@ from cudagraph_skill.text import duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cudagraph_skill.capture.cost import Cost
+    from cudagraph_skill.capture.cost import Cost, Timeline
     from cudagraph_skill.capture.region_map import Region
     from cudagraph_skill.capture.request import Request
     from cudagraph_skill.capture.result import CaptureResult
     from cudagraph_skill.capture.session import Guests, Listener
 
 FIX = "fix"
+_COPIES = ("Memcpy", "Memset")
 
 
 class Part(NamedTuple):
-    """One part of the time of a call: `kind` is idle, gap (between nodes), node (at the shortest) or work (beyond that)."""
+    """One part of the time of a call: `kind` is idle, gap (between nodes), node (at the shortest), other (copies) or work."""
 
     what: str
     kind: str
@@ -88,34 +90,64 @@ def said(result: CaptureResult, cost: Cost) -> str:
     numbers += f", {duration(cost.limit.seconds)} at the limit of this GPU" if cost.limit is not None else ""
     how = "measured" if cost.graph is not None else "predicted"
     gain = f"{times(cost.eager.median / as_graph)} times as fast ({how})"
+    in_parts = _in_parts(as_parts(result), cost.eager.median)
     share = percent(min(1.0, cost.kernels.busy / cost.eager.median))
     return {
-        GRAPH: f"graph it: {gain}; {numbers}",
-        FIX: f"graph it once it captures right: {gain}; {numbers}",
+        GRAPH: f"graph it as a whole: {gain}; {numbers}",
+        FIX: f"graph it as a whole once it captures right: {gain}{in_parts}; {numbers}",
         LITTLE: f"little to gain: {gain}; {numbers}",
         BUSY: f"do not: the GPU is busy for {share} of the call, and a graph only shortens the rest; {numbers}",
     }[judged]
 
 
+def _in_parts(found: Parts | None, now: float) -> str:
+    if found is None:
+        return ""
+    least, most = times(now / found.most), times(now / found.least)
+    gain = least if least == most else f"{least} to {most}"
+    return f"; parts of it now, {gain} times as fast (predicted)"
+
+
 def parts(cost: Cost) -> tuple[list[Part], list[Part]]:
     """Return where the time of an eager call goes, and where that of a replay goes, measured or predicted."""
-    seen = cost.kernels
+    seen, lines = cost.kernels, cost.timelines
     if seen is None or cost.as_graph is None:
         return [], []
-    now = [Part("waiting for launches", "idle", cost.eager.median - seen.busy), *_works(seen.busy, seen.nodes, seen.shortest)]
+    copied, copied_in_graph = (
+        _beyond(line, seen.shortest) for line in (lines.get("eager"), lines.get("graph") or lines.get("eager"))
+    )
+    now = [
+        Part("waiting for launches", "idle", cost.eager.median - seen.busy),
+        *_works(seen.busy, seen.nodes, seen.shortest, copied),
+    ]
     graph = [
         Part("gaps between nodes", "gap", cost.as_graph - seen.captured_busy),
-        *_works(seen.captured_busy, seen.captured_nodes, seen.shortest),
+        *_works(seen.captured_busy, seen.captured_nodes, seen.shortest, copied_in_graph),
     ]
     return [part for part in now if part.seconds > 0], [part for part in graph if part.seconds > 0]
 
 
-def _works(busy: float, nodes: float, shortest: float) -> list[Part]:
+def _beyond(line: Timeline | None, shortest: float) -> float:
+    """Return the seconds that copies and fills of a timeline take beyond the shortest node."""
+    spans = line.gpu if line is not None else ()
+    return sum(max(0.0, span.end - span.start - shortest) for span in spans if span.name.startswith(_COPIES))
+
+
+def _works(busy: float, nodes: float, shortest: float, copied: float) -> list[Part]:
     least = min(busy, nodes * shortest)
+    copied = min(copied, busy - least)
     return [
         Part(f"{nodes:.0f} nodes at the shortest that one takes", "node", least),
-        Part("what they work beyond that", "work", busy - least),
+        Part("copies and fills beyond that", "other", copied),
+        Part("what they work beyond that", "work", busy - least - copied),
     ]
+
+
+def is_serial(cost: Cost) -> bool:
+    """Return whether a replay of several nodes was profiled in which none overlaps another."""
+    line = cost.timelines.get("graph")
+    spans = sorted(line.gpu) if line is not None else []
+    return len(spans) > 1 and all(later.start >= earlier.end for earlier, later in pairwise(spans))
 
 
 def is_tiny(cost: Cost) -> bool:

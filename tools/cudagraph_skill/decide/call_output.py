@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _BUSY = "references/profiling.md#when-not-to-use-cuda-graphs-over-95--busy"
 _AFTER = "references/after-capture.md#when-to-stop-a-replay-against-the-limit-of-skill-decide"
 _ORDER = "references/after-capture.md#in-which-order-to-try-what-makes-a-replay-faster"
+_BRANCHES = "references/after-capture.md#branches-inside-one-graph-fork-and-join"
 _FAR = 1.5  # times the limit, from which on there is something to gain after the capture
 _NAMED = 4  # kernels
 
@@ -115,6 +116,8 @@ def notes(cost: Cost) -> list[str]:
         )
     elif cost.as_graph is not None and cost.limit is not None and cost.as_graph > _FAR * cost.limit.seconds:
         said.append(f"a replay takes {times(cost.as_graph / cost.limit.seconds)} times the limit: what shortens it, {_ORDER}")
+    if call.is_serial(cost):
+        said.append(f"the nodes of a replay are a chain, none overlaps another: parts that do not need each other, {_BRANCHES}")
     return said
 
 
@@ -130,7 +133,7 @@ def _numbers(result: CaptureResult, cost: Cost) -> list[str]:
     now, graph = call.parts(cost)
     lines += [f"  {name:10}  {_parts(parts)}" for name, parts in (("time now", now), ("in a graph", graph)) if parts]
     if cost.graph is not None and cost.capture is not None:
-        lines.append(f"  capture     {_capture(cost)}")
+        lines.append(f"  capture     {capture(cost)}")
     if cost.kernels is not None and cost.kernels.longest:
         lines.append(f"  kernels     {_kernels(cost.kernels)}")
     if result.verdict != "safe":
@@ -176,9 +179,11 @@ def _parts(parts: Sequence[call.Part]) -> str:
     return "; ".join(f"{duration(part.seconds)} {part.what}" for part in parts)
 
 
-def _capture(cost: Cost) -> str:
+def capture(cost: Cost) -> str:
+    """Return what a capture costs: seconds, when it has paid, memory."""
     after = f"pays off after {cost.break_even} calls" if cost.break_even is not None else "never pays off"
-    return f"{duration(cost.capture or 0)}, {after}; {(cost.memory or 0) / (1 << 20):.0f} MiB of GPU memory"
+    memory = f"; {cost.memory / (1 << 20):.0f} MiB of GPU memory" if cost.memory is not None else ""
+    return f"{duration(cost.capture or 0)}, {after}{memory}"
 
 
 def _kernels(kernels: Kernels) -> str:

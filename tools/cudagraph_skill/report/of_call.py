@@ -62,11 +62,12 @@ def _told(span: costs.Span) -> str:
 
 def _counted(cost: Cost) -> list[tuple[str, str]]:
     seen, limit = cost.kernels, cost.limit
-    nodes = [("nodes", f"{seen.nodes:.0f} kernels, copies and fills a call")] if seen is not None else []
+    known = [("nodes", f"{seen.nodes:.0f} kernels, copies and fills a call")] if seen is not None else []
+    known += [("capture", call_output.capture(cost))] if cost.graph is not None else []
     if limit is None:
-        return nodes
+        return known
     return [
-        *nodes,
+        *known,
         ("work", f"{limit.products} products of {limit.flops / 1e9:.3g} GFLOP, {limit.bytes / 1e6:.3g} MB moved once"),
     ]
 

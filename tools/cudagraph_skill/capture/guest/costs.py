@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import statistics
 import time
 from collections import Counter
@@ -137,6 +138,8 @@ def _counted(subject: Subject, number: int, notes: list[str]) -> tuple[work.Work
 def _replayed(subject: Subject) -> dict[str, Any]:
     """Capture the call once more, and time its replays and eager calls in turns."""
     warm_ups = _warmed_up(subject)
+    gc.collect()
+    torch.cuda.empty_cache()  # a capture does so first: what it gives back would hide what the graph takes
     free, start = torch.cuda.mem_get_info()[0], time.perf_counter()
     attempt = checks.capture(subject, warm_ups)
     if attempt.error is not None:
