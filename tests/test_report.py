@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,33 @@ def test_a_trace_for_perfetto_has_a_thread_for_each_lane_and_times_in_microsecon
     complete = [event for event in events if event["ph"] == "X"]
     assert [(event["ts"], event["dur"], event["tid"]) for event in complete] == [(0.0, 1000.0, 1), (2000.0, 500.0, 1)]
     assert all(isinstance(event["name"], str) and event["name"].isprintable() for event in complete)
+
+
+NUMBER = (int, float)
+FORMAT: dict[str, dict[str, Any]] = {  # of the Trace Event Format: what an event of each phase must have
+    "X": {"name": str, "cat": str, "pid": int, "tid": int, "ts": NUMBER, "dur": NUMBER},
+    "M": {"name": str, "pid": int, "tid": int, "args": dict},
+}
+METADATA = {"process_name": {"name": str}, "thread_name": {"name": str}, "thread_sort_index": {"sort_index": int}}
+
+
+def test_a_trace_keeps_to_the_trace_event_format_and_no_events_of_a_thread_overlap() -> None:
+    streams = [Span(0.0, 3e-6, "work", "gemm"), Span(1e-6, 4e-6, "work", "add"), Span(3e-6, 5e-6, "work", "gemm")]
+    written = json.loads(perfetto.trace(replace(PAGE, lanes=[*PAGE.lanes, Lane("streams", streams)])))
+    assert set(written) == {"displayTimeUnit", "traceEvents", "otherData"}
+    assert written["displayTimeUnit"] in ("ms", "ns")
+    ends: dict[int, float] = {}
+    for event in written["traceEvents"]:
+        required = FORMAT[event["ph"]]
+        assert set(event) == {"ph", *required}
+        assert all(isinstance(event[name], kind) for name, kind in required.items())
+        if event["ph"] == "M":
+            assert {name: type(value) for name, value in event["args"].items()} == METADATA[event["name"]]
+            continue
+        assert 0 <= ends.get(event["tid"], 0) <= event["ts"]
+        ends[event["tid"]] = event["ts"] + event["dur"]
+    named = [event["args"]["name"] for event in written["traceEvents"] if event["name"] == "thread_name"]
+    assert named == ["GPU works", "streams", "streams (2)"]
 
 
 def test_the_page_of_ways_has_a_bar_for_each_that_was_timed_and_the_code() -> None:
