@@ -200,7 +200,7 @@ def rows() -> list[dict[str, Any]]:
 
 def off(row: dict[str, Any]) -> float | None:
     """Return by how much the prediction is above (below: negative) the replays of the plain process, as a part of them."""
-    graph, predicted = row["plain"].get("graph"), row["decision"]["as_graph"]["predicted"]
+    graph, predicted = row["plain"].get("graph"), _cost(row).predicted
     return float(predicted / graph["median"] - 1) if graph and predicted else None
 
 
@@ -213,9 +213,14 @@ def is_right(row: dict[str, Any]) -> bool:
 
 def within(row: dict[str, Any]) -> bool:
     """Return whether the replays of the plain process lie in the range of the prediction."""
-    seen, eager = row["decision"]["kernels"], row["decision"]["now"]
-    again = cost.Cost(cost.Times(eager["median"], 0.0, 0.0), 0.0, None, None, None, _kernels(seen), None).within
+    again = _cost(row).within
     return again is not None and bool(again[0] <= row["plain"]["graph"]["median"] <= again[1])
+
+
+def _cost(row: dict[str, Any]) -> cost.Cost:
+    """Return the cost of a row, of which the tool as it is makes its prediction."""
+    eager = row["decision"]["now"]["median"]
+    return cost.Cost(cost.Times(eager, 0.0, 0.0), 0.0, None, None, None, _kernels(row["decision"]["kernels"]), None)
 
 
 def _kernels(row: dict[str, Any]) -> cost.Kernels:

@@ -286,6 +286,7 @@ def test_the_text_has_the_three_numbers_and_what_lies_between_them() -> None:
         "  as a graph  200 us (190 us to 210 us) measured; 185 us (144 us to 219 us) predicted",
         "  limit       20 us: 3 products of 1 GFLOP, none under 1.0 us, and 0.001 MB moved once; all else fused",
         "  time now    850 us waiting for launches; 150 us 150 nodes at the shortest that one takes",
+        "  how         as one graph of the whole call",
         "  capture     5 ms, pays off after 7 calls; 1 MiB of GPU memory",
         "  kernels     gemm 67 %; add 33 %",
         "note: calls differ: 99 to 100 kernels",

@@ -132,6 +132,10 @@ def _numbers(result: CaptureResult, cost: Cost) -> list[str]:
     lines += [f"  as parts    {parts(call.as_parts(result))}"] if result.map is not None else []
     now, graph = call.parts(cost)
     lines += [f"  {name:10}  {_parts(parts)}" for name, parts in (("time now", now), ("in a graph", graph)) if parts]
+    if call.verdict(result, cost) == GRAPH:
+        lines.append(
+            "  how         as one graph of the whole call, which captures as it is; `tune` in place of `decide` writes the code"
+        )
     if cost.graph is not None and cost.capture is not None:
         lines.append(f"  capture     {capture(cost)}")
     if cost.kernels is not None and cost.kernels.longest:
