@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import torch
 from cudagraph_skill import cli
 from cudagraph_skill.capture import cost, session
-from cudagraph_skill.capture.guest import calibration, costs, load, tensors, timing, work
+from cudagraph_skill.capture.guest import calibration, checks, costs, load, nodes, tensors, timing, work
 from cudagraph_skill.capture.request import Request
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.decide import call, call_output
@@ -237,9 +237,9 @@ def test_memory_of_a_graph_is_counted_from_after_what_a_capture_gives_back(monke
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1000 - held[0], 1000))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(costs, "_warmed_up", warm_up)
-    monkeypatch.setattr(costs.checks, "capture", capture)
-    monkeypatch.setattr(costs.nodes, "ready", lambda _: None)
-    monkeypatch.setattr(costs.timing, "in_turns", lambda ways: dict.fromkeys(ways, times))
+    monkeypatch.setattr(checks, "capture", capture)
+    monkeypatch.setattr(nodes, "ready", lambda _: None)
+    monkeypatch.setattr(timing, "in_turns", lambda ways: dict.fromkeys(ways, times))
     subject = load.Subject(float, lambda: ((), {}), None, [], None, "f")
     assert costs._replayed(subject)["memory"] == 100
 
