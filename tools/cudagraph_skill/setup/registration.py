@@ -158,8 +158,8 @@ def _content(path: Path, by_hand: str) -> bytes | None:
         place = path if path.exists() else next(folder for folder in path.parents if folder.exists())
         if not place.is_dir() and place != path:
             why = f"{place} is no folder"
-        elif not _is_writable(place) or not _is_writable(path.parent if path.exists() else place):
-            why, code = f"{place} is write-protected", 3
+        elif closed := next((each for each in (place, path.parent) if each.exists() and not _is_writable(each)), None):
+            why, code = f"{'it' if closed == path else closed} is write-protected", 3
     if not why:
         try:
             return path.read_bytes() if path.exists() else None
