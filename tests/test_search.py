@@ -80,6 +80,7 @@ def test_a_typo_is_corrected_and_said(index: Index) -> None:
         ("sinchronisation", "synchronisation"),  # another letter
         ("acumulatn of gradients", "accumulation"),  # two slips in a long word
         ("permited", "permitted"),  # known by its stem: only the doubled letter is added
+        ("graf", "graph"),  # as it is spoken
     ],
 )
 def test_slips_of_several_kinds_are_repaired(index: Index, typed: str, used: str) -> None:
@@ -94,6 +95,30 @@ def test_words_that_are_no_slips_stay(index: Index, word: str) -> None:
 @pytest.mark.parametrize("question", ["momntum stays the same after captre", "gradscalar with cuda grpahs"])
 def test_a_repaired_question_of_the_field_is_answered(index: Index, question: str) -> None:
     assert index.search(question).hits
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("make_graphed_calables", "make_graphed_callables"),
+        ("torch.cuda.grph", "torch.cuda.graph"),
+        ("what does expandable_segmnts do", "expandable_segments"),
+        ("graph_pool_handel", "graph_pool_handle"),
+    ],
+)
+def test_a_slip_in_the_name_of_an_api_is_repaired(index: Index, typed: str, name: str) -> None:
+    answer = index.search(typed)
+    assert name in answer.corrected.values()
+    assert name.rpartition(".")[2] in answer.hits[0].section.headings[-1]
+
+
+@pytest.mark.parametrize("name", ["my_model.foward", "src/model_train.py", "torch.cuda.get_device_name", "loss_fm"])
+def test_names_of_others_stay(index: Index, name: str) -> None:
+    assert name not in index.search(f"{name} in a cuda graph").corrected
+
+
+def test_the_other_word_of_a_fragment_confirms_a_guess(index: Index) -> None:
+    assert index.search("capture grapf").hits
 
 
 @pytest.mark.parametrize(

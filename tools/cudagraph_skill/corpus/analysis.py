@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _B = 0.6  # BM25: how much length counts against a section
 _FORMS = 12  # question forms of a cause that are indexed: it has more, for logs, and they would drown all other sections
+_NAMED = 8  # letters of the shortest name whose spelling is repaired
 
 
 class Content(NamedTuple):
@@ -96,5 +97,7 @@ def _analysed(section: Section) -> tuple[Section, tuple[str, list[str], str], Co
 
 
 def _spelling(sections: list[Section]) -> str:
-    texts = (" ".join((section.text, *section.headings, *section.asks[:_FORMS])) for section in sections)
-    return "\n".join(sorted({word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}))
+    """Return every word, and every name with a dot or underscore that is long enough to tell a slip from another name."""
+    texts = [" ".join((section.text, *section.headings, *section.asks[:_FORMS])).lower() for section in sections]
+    names = {name for text in texts for name in re.findall(r"[a-z]\w*(?:[._]\w+)+", text) if len(name) >= _NAMED}
+    return "\n".join(sorted(names.union(word for text in texts for word in re.findall(r"[a-z]{4,}", text))))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cudagraph_skill.corpus.analysis import Content
     from cudagraph_skill.corpus.store import Posting, Store
 
-FORMAT = 11  # raise it when what the index holds changes: older indexes are then built again
+FORMAT = 12  # raise it when what the index holds changes: older indexes are then built again
 WHOLE_TOKENS, PASSAGE_TOKENS = 400, 229  # the longest section; a share that leaves most of three sections whole
 _CANDIDATES = 30
 _MAX_QUERY_TERMS = 48  # a pasted traceback: beyond its rarest terms, the rest only costs time
@@ -36,6 +36,8 @@ _COMMON = 0.5  # a term that more than this share of the sections has
 _NAMED = 100.0  # what a name of a section adds to its score: more than any words do
 _SPELLING = "spelling"
 _SPELLED = 4  # letters of the shortest word that the spelling knows
+_FEW = 8  # names of APIs in a question; a log has more, its own
+_NAME = re.compile(r"(?<![\w./:-])[a-zA-Z]\w*(?:[._]\w+)+(?![\w/:-])")  # torch.cuda.graph, no path and no address
 
 
 class Index:
@@ -44,7 +46,9 @@ class Index:
     def __init__(self, store: Store, spelling: str) -> None:
         self._store = store
         self._count = max(1, len(store))
-        self._spelling = frozenset(spelling.split("\n"))
+        words = frozenset(spelling.split("\n"))
+        self._names = frozenset(word for word in words if not word.isalpha())
+        self._spelling = words - self._names
         self._known: dict[str, int] = {}
         self._weights: dict[str, float] = {}
         self._records: dict[int, Record] = {}
@@ -64,7 +68,8 @@ class Index:
             text = _essence(rank.checked(question))
             english = language.english(text, self._is_known)
             text, corrected = self._corrected(text) if english is None else (english, {})
-            asked = Question(text, self._weight, {typed.lower(): used for typed, used in corrected.items()})
+            guessed = {typed.lower(): used for typed, used in corrected.items() if used.isalpha()}  # a name is long: no guess
+            asked = Question(text, self._weight, guessed)
             ranked = self._ranked(asked, max(_CANDIDATES, page * limit + 1))
         if not ranked or not asked.is_answered_by(ranked[0], self._sections_with):
             return Answer([], [candidate.section for candidate in ranked[:3]], corrected, more=False, english=english)
@@ -91,7 +96,17 @@ class Index:
             if fix := self._fix(word.lower()):
                 fixes[word] = fix
                 question = re.sub(rf"\b{word}\b", fix, question)
+        names = set(_NAME.findall(question))
+        for name in names if len(names) <= _FEW else ():
+            if fix := self._fixed_name(name):
+                fixes[name] = fix
+                question = question.replace(name, fix)
         return question, fixes
+
+    def _fixed_name(self, name: str) -> str | None:
+        """Return the name of an API that is one edit away from one that no section has."""
+        known = self._sections_with(f"={name.lower()}")
+        return None if known else terms.edited(name.lower(), self._names, lambda other: self._sections_with(f"={other}"))
 
     def _fix(self, word: str) -> str | None:
         """Return what to search for instead of a misspelt word; of a known stem only a doubled letter is repaired."""

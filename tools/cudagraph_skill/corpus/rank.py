@@ -181,9 +181,11 @@ class Question:
             return True
         if len(self._in_order) <= _SHORT and best.together < _HALF and best.section.asks:  # a user's own Markdown has no forms
             return False
-        # A letter left out or swapped makes no other word, as a changed one may: then more words must agree with the guess.
+        # A letter left out or swapped makes no other word, as a changed one may: then more words must agree with the guess, or
+        # the other word of a fragment.
         ours = self.words & terms.anchors()
-        trusted = (ours and not self._changed) or (best.together >= _MOST and len(self.words - self._guessed) > self._changed)
+        certain = ours if not self._changed else len(self._in_order) <= _FRAGMENT and ours - self._guessed
+        trusted = certain or (best.together >= _MOST and len(self.words - self._guessed) > self._changed)
         doubtful = (word for word in self.words if not is_known(word) or (word in self._guessed and not trusted))
         unknown = sum(map(self._weight, doubtful)) / self._total
         if ours:

@@ -292,9 +292,20 @@ def functional(text: str) -> list[str]:
 def spelled(word: str, vocabulary: frozenset[str] | set[str], frequency: Callable[[str], int] = len) -> str | None:
     """Return the likeliest word of `vocabulary` for a misspelt one, or None.
 
-    One edit away first (two letters swapped, one too many or missing, another one), of each kind the word that most sections
-    have; for a long word then the closest by its first letter. A word of four letters may be short of one, or have two swapped:
-    any other edit makes it another word.
+    One edit away first, of each kind the word that most sections have; for a long word then the closest by its first letter.
+    """
+    if found := edited(word, vocabulary, frequency):
+        return found
+    if len(word) < _LONG:
+        return None
+    alike = (other for other in vocabulary if other[0] == word[0] and abs(len(other) - len(word)) <= _SHORTER)
+    return next(iter(difflib.get_close_matches(word, alike, 1, _CLOSE)), None)
+
+
+def edited(word: str, vocabulary: frozenset[str] | set[str], frequency: Callable[[str], int] = len) -> str | None:
+    """Return a word one edit away: two letters swapped, one too many or missing, f for ph, another letter.
+
+    A word of four letters may be short of one, have two swapped or f for ph: any other edit makes it another word.
     """
     letters = "abcdefghijklmnopqrstuvwxyz"
     splits = [(word[:cut], word[cut:]) for cut in range(len(word) + 1)]
@@ -302,11 +313,9 @@ def spelled(word: str, vocabulary: frozenset[str] | set[str], frequency: Callabl
     later = splits[1:]  # a wrong first letter is rare: `bread` is not a slip for `read`
     added = (head + letter + tail for head, tail in splits for letter in letters)
     dropped = (head + tail[1:] for head, tail in later if tail)
+    sounded = [word.replace("f", "ph")]
     replaced = (head + letter + tail[1:] for head, tail in later if tail for letter in letters)
-    for edits in (swapped, chain(dropped, added), replaced) if len(word) > 4 else (swapped, added):
+    for edits in (swapped, chain(dropped, added), sounded, replaced) if len(word) > 4 else (swapped, added, sounded):
         if found := vocabulary.intersection(edits):
             return max(sorted(found), key=frequency)
-    if len(word) < _LONG:
-        return None
-    alike = (other for other in vocabulary if other[0] == word[0] and abs(len(other) - len(word)) <= _SHORTER)
-    return next(iter(difflib.get_close_matches(word, alike, 1, _CLOSE)), None)
+    return None
