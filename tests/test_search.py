@@ -238,6 +238,8 @@ def test_needs_of_recent_threads_are_answered_by_sections_that_exist(index: Inde
         "how long do I boil an egg",
         "matplotlib bar chart colours",
         "neo4j cypher shortest path",
+        "capture stdout of a subprocess",
+        "experience replay for dqn",
         "kubernetes ingress tls secret",
         "install the nvidia driver",
         "knowledge graph embeddings",

@@ -159,7 +159,8 @@ _STRANGE = re.compile(
     r"\b(?:(?:knowledge|social|scene|call|dependency|flow|bar|line|pie) graphs?"
     r"|graph (?:neural|api|databases?|theory|travers\w+)|shortest paths?"
     r"|(?:network|tcp|udp|ip) packets?|packet captur\w+|screen (?:record|captur)\w+|motion captur\w+|captur\w+ the flag"
-    r"|replay attacks?|instant replay|(?:live|video) stream\w*|gaming|bitcoin|mining|twitch|youtube"
+    r"|(?:instant|experience) replay|replay attacks?|captur\w+ std(?:out|err)|bank conflicts?"
+    r"|(?:live|video) stream\w*|gaming|bitcoin|mining|twitch|youtube"
     r"|(?:install|download|update|uninstall)\w* (?:the )?(?:nvidia )?(?:cuda|cudnn|drivers?|pytorch|toolkit))\b"
 )
 _OURS = re.compile(r"cuda[ _-]?graph", re.IGNORECASE)
