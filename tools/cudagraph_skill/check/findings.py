@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# Phrases of notes on what torch.compile is to graph: that it leaves something out, and that the code was not read
+LEFT_OUT = "torch.compile leaves"
+UNREAD_BODY = "of what torch.compile graphs here, only what is kept of its outputs was looked at"
+
 
 class Edit(NamedTuple):
     """A mechanical correction: the text from `first:column` up to `last:end` becomes `text`.
@@ -71,7 +75,10 @@ class Unread(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What reading the source found; `notes` say which files were not read, and why, `unread` the same of captured code."""
+    """What reading the source found: `unread` says which captured code was not read, and why.
+
+    `notes` say the same of files, and what torch.compile does not graph.
+    """
 
     findings: list[Finding]
     regions: list[Region]

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudagraph_skill import __version__
+from cudagraph_skill.check.findings import LEFT_OUT, UNREAD_BODY
 from cudagraph_skill.check.hazards import SEVERITIES, Hazard, hazard
 from cudagraph_skill.check.input.source import UNREAD, shown
 from cudagraph_skill.text import printable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMS = ("full", "concise", "json", "github", "sarif")
 COMPARE = "references/correctness.md#procedure"  # how to compare replay with eager
+SKIPS = "references/torch-compile.md#see-why-graphs-are-skipped-torch_logscudagraphs-perf_hints-counters"
 _WIDEST = 140  # characters of a source line that are shown
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "info": "\x1b[1;36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -152,7 +154,7 @@ def summary(report: Report, reader: Reader) -> str:
             )
         return "no captured region found: name the captured function as FILE:FUNCTION, or check every forward() with --all"
     if kind == "clean":
-        return _clean(subject, costs)
+        return f"{_clean(subject, costs)} {_after_clean(report)}"
     worst = next(
         finding for finding in ordered(report) if hazard(finding.id).severity == ("error" if kind == "fails" else "warning")
     )
@@ -167,7 +169,20 @@ def summary(report: Report, reader: Reader) -> str:
 
 def _clean(subject: str, costs: int) -> str:
     notes = f", {_count(costs, 'note')}" if costs else ""
-    return f"{subject}: no errors, no warnings{notes}. Next: verify replay against eager."
+    return f"{subject}: no errors, no warnings{notes}."
+
+
+def _after_clean(report: Report) -> str:
+    """Return what to do with captured code that has no faults: torch.compile decides itself what it graphs."""
+    left, unread = (sum(phrase in note for note in report.notes) for phrase in (LEFT_OUT, UNREAD_BODY))
+    said = [f"torch.compile leaves {_count(left, 'place')} out of its CUDA graphs."] if left else []
+    said += [f"The code of {_count(unread, 'compiled function')} was not read."] if unread else []
+    compare = "ask torch what it graphed" if _only_compiled(report) else "verify replay against eager"
+    return " ".join([*said, f"Next: {compare}."])
+
+
+def _only_compiled(report: Report) -> bool:
+    return bool(report.regions) and all(region.how == "reduce-overhead" for region in report.regions)
 
 
 def _partial(report: Report, subject: str, lines: Lines) -> str:
@@ -193,7 +208,7 @@ def next_step(report: Report, steps: Steps) -> str:
         severity = "error" if kind == "fails" else "warning"
         return steps.explain(next(finding.id for finding in ordered(report) if hazard(finding.id).severity == severity))
     if kind == "clean":
-        return steps.read(COMPARE)
+        return steps.read(SKIPS if _only_compiled(report) else COMPARE)
     if kind == "unread":
         faulty = any(_FAULT.match(note) for note in report.notes)
         return "correct the syntax, then check again" if faulty else "name Python source that can be read"

@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from cudagraph_skill.check.findings import Report, Unread
+from cudagraph_skill.check.findings import LEFT_OUT, UNREAD_BODY, Report, Unread
 from cudagraph_skill.check.hazards import hazard
 from cudagraph_skill.check.input.packages import folders
 from cudagraph_skill.check.input.settings import Options, chosen
@@ -152,23 +152,41 @@ def _in_cells(report: Report, source: Source) -> Report:
         for finding in report.findings
     ]
     unread = [part._replace(name=placed(part.name), reason=placed(part.reason)) for part in report.unread]
-    return report._replace(findings=findings, unread=unread)
+    notes = [placed(note) if LEFT_OUT in note or UNREAD_BODY in note else note for note in report.notes]
+    return report._replace(findings=findings, unread=unread, notes=notes)
 
 
 def _parts(source: Source, function: str | None, options: Options, report: Report) -> list[_Part]:
     """Read the file in all ways, put what they find into the report, and return how far each came."""
     parts: list[_Part] = []
+    compiled: dict[Region, list[Value]] = {}
     try:
         for reader in _readers(source, function, options, report.unread):
+            for region in (region for region in reader.regions if region.how == "reduce-overhead"):
+                compiled.setdefault(region, []).extend(reader.compiled_functions.get(region, ()))
             parts.append(
                 _Part(reader.whole, reader.cut, reader.unfollowed, reader.done, reader.program_exhausted, reader.machine.steps)
             )
             _add(reader, source, options, report)
+        if compiled:
+            report.notes.extend(_of_compiled(source, compiled, options))
     except SkillError:
         raise
     except Exception as error:  # noqa: BLE001 - what the other functions of the file have stays
         report.unread.append(_failed(source.path, function or "the file", error))
     return parts
+
+
+def _of_compiled(source: Source, compiled: dict[Region, list[Value]], options: Options) -> Iterable[str]:
+    """Return notes on functions that torch.compile graphs, each once."""
+    from cudagraph_skill.check import compiled as bodies  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
+
+    def make() -> Reader:
+        return Reader(_project(source, options), answers, _AIMED)
+
+    return dict.fromkeys(bodies.notes(source, compiled, make, lambda reader: _wanted(reader, options)))
 
 
 def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:

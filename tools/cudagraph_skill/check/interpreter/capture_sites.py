@@ -42,6 +42,11 @@ def _paths_to(tree: ast.Module, wanted: Callable[[ast.AST], bool]) -> list[Path]
     return sorted(paths, key=lambda path: getattr(path[-1], "lineno", 0))
 
 
+def path_to(tree: ast.Module, node: ast.AST) -> Path:
+    """Return the path of definitions down to a node; an empty one if the tree does not have it."""
+    return next(iter(_paths_to(tree, lambda child: child is node)), [])
+
+
 def managers(tree: ast.Module) -> list[tuple[Path, str]]:
     """Return the paths to each call that makes an object which captures for a framework, and the name of its class."""
     paths = _paths_to(tree, lambda node: any(_calls(node, name) for name in _MANAGERS))

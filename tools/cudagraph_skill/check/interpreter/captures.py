@@ -68,6 +68,7 @@ class Reader:
         self.whole: list[Region] = []  # those that were read to their end
         self.cut: dict[Region, str] = {}  # those that were not, and why
         self.unfollowed: dict[Region, dict[str, Site]] = {}  # what those call without its code being here
+        self.compiled_functions: dict[Region, list[Value]] = {}  # what torch.compile gets that it is to graph
         self.program_exhausted = False  # the code around it is
         # Which Python arguments of the captured function differ from call to call
         self._changed: list[int] = []
@@ -351,11 +352,12 @@ class Reader:
             return
         if name in {"make_graphed_callables", "CudaGraphModule"}:
             self._graphed(name, owner, args, kwargs, node)
-        elif name == "compile":
+        elif name in {"compile", "compiled"}:
             self.done.add(id(node))
             mode = kwargs.get("mode")  # torch takes it by keyword only
             if isinstance(mode, Host) and mode.value in GRAPHED_MODES:
-                self._compiled_at(machine.frame.module.path, node)
+                region = self._compiled_at(machine.frame.module.path, node)
+                self.compiled_functions.setdefault(region, []).extend([owner] * (name == "compiled"))
         else:
             self.replays.on_call(owner, name, args, kwargs, node)
 
@@ -412,10 +414,17 @@ class Reader:
             if isinstance(node, ast.Call) and is_reduce_overhead(node):
                 self._compiled_at(self.project.main.path, node)
 
-    def _compiled_at(self, path: str, node: ast.AST) -> None:
+    def _compiled_at(self, path: str, node: ast.AST) -> Region:
         region = Region(path, getattr(node, "lineno", 1), "torch.compile", "reduce-overhead")
         if region not in self.regions:
             self.regions.append(region)
+        return region
+
+    def compiled_body(self, path: Path) -> bool:
+        """Read a function that torch.compile graphs as captured code; return whether that came to its end."""
+        self.machine.torch.compiling = True
+        self.named(".".join(getattr(node, "name", "") for node in path), path)
+        return bool(self.whole)
 
 
 def _stream_of(context: Object, node: ast.AST, current: list[tuple[Object, ast.AST]]) -> Object:

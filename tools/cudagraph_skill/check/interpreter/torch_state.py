@@ -49,7 +49,8 @@ class State:
         self.downloads: set[int] = set()  # CPU memory that the capture copies into
         self.inflight: set[int] = set()  # the same after a replay, until something waits
         self.autocasts: list[tuple[Object, tuple[str, int, int]]] = []  # entered around the code that runs, cache on
-        self.graphing = False  # make_graphed_callables is capturing
+        # make_graphed_callables is capturing; what torch.compile graphs is read: it inlines functions that are compiled on their own
+        self.graphing, self.compiling = False, False
         self.no_grad = 0
         # cuDNN's, in a slot because branches may differ: "made", or where the generator was seeded since
         self.dropout_state = _in_slot("")

@@ -43,11 +43,18 @@ def update(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, full: st
     return tensor
 
 
+def note_write(machine: Machine, tensor: Tensor, node: ast.AST) -> None:
+    """Note that GPU memory is written in place, and where that is an argument of the captured code."""
+    machine.fill(tensor.storages)
+    if machine.inside and tensor.storages & machine.torch.inputs and not tensor.parameter:
+        machine.inputs_written.setdefault(machine.site(node), quoted(node))
+
+
 def _update_on_gpu(machine: Machine, tensor: Tensor, node: ast.AST, name: str) -> None:
     older = min(tensor.storages) < machine.torch.mark
     if name == "set_" and older:
         machine.report("CG303", node, f"{quoted(node)} gives the tensor new memory: a replay goes on reading the old")
-    machine.fill(tensor.storages)
+    note_write(machine, tensor, node)
     if machine.inside:
         machine.updated |= tensor.storages
         if older:

@@ -123,7 +123,7 @@ def set_index(machine: Machine, owner: Tensor, subscript: Value, new: Value, nod
     """Run `tensor[index] = new`."""
     _report_index(machine, owner, subscript, node, written=new)
     if owner.on_gpu:
-        machine.fill(owner.storages)
+        in_place.note_write(machine, owner, node)
         _report_number(machine, owner, subscript, new, node)
         if isinstance(new, Tensor) and new.device == "cpu" and new.ndim != 0:
             machine.report("CG221", node, f"{quoted(node)} = … copies unpinned CPU memory to the GPU")

@@ -47,10 +47,16 @@ def wrapper(how: str) -> Callable[[Machine, Args, Kwargs, ast.AST], Value]:
         if how == "compile" and machine.torch.calling is not None:
             machine.torch.calling(machine, Value(), how, args, kwargs, node)
         if not args or is_none(args[0]) or not (type(args[0]) is Value or isinstance(args[0], _CALLABLE)):
-            return Native(lambda given, _: Partial(given[0], [], kwargs, how) if given else Value())
-        return Partial(args[0], [], kwargs, how)
+            return Native(lambda given, _: _wrapped(machine, given[0], kwargs, how, node) if given else Value())
+        return _wrapped(machine, args[0], kwargs, how, node)
 
     return make
+
+
+def _wrapped(machine: Machine, function: Value, kwargs: Kwargs, how: str, node: ast.AST) -> Partial:
+    if how == "compile" and machine.torch.calling is not None:
+        machine.torch.calling(machine, function, "compiled", [], kwargs, node)
+    return Partial(function, [], kwargs, how)
 
 
 def call_wrapped(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
@@ -91,6 +97,8 @@ def _transformed(machine: Machine, how: str, args: Args, result: Value) -> Value
 def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
     mode = partial.kwargs.get("mode")
     graphs_there = isinstance(mode, Host) and mode.value in GRAPHED_MODES
+    if machine.inside and machine.torch.compiling:
+        return machine.call(partial.function, args, kwargs, node)
     if machine.inside:
         if graphs_there:
             machine.report("CG406", node, f"{quoted(node)} replays CUDA graphs of its own inside the capture")

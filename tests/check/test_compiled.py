@@ -1,0 +1,131 @@
+"""What torch.compile leaves out of its CUDA graphs is said in notes, and so is what was not read of it."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check.findings import LEFT_OUT, UNREAD_BODY, Report
+from cudagraph_skill.check.output import Reader, next_step, summary
+from cudagraph_skill.text import Steps
+
+READER = Reader(Steps(read=str, turn=str, ask=str, explain=str), lambda _: ([], []))
+BODY = """
+    import torch
+    x, cache = torch.ones(4, device="cuda"), torch.zeros(4, device="cuda")
+    ids = torch.zeros(4)
+
+    @torch.compile(mode="reduce-overhead")
+    def step(x, cache):
+        {line}
+        return x * cache
+
+    for _ in range(4):
+        step(x, cache)
+"""
+
+
+def read(text: str) -> Report:
+    return check_text(dedent(text), "train.py", None, Options())
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("cache.add_(x)", "`cache.add_(x)` writes to an argument (mutated inputs)"),
+        ("cache[0] = x.sum()", "`cache[0]` writes to an argument (mutated inputs)"),
+        ("x = x / x.max().item()", "reads a value from the GPU on the host"),
+        ("x = x * 2 if x.sum() > 0 else x", "is needed on the host"),
+        ("x = x[x > 0]", "`x[x > 0]`"),
+        ("x = x + ids.to('cuda')", "unless it can make the tensor on the GPU: `ids.to('cuda')`"),
+        ("x = x + x.cpu().sum()", "`x.cpu()` copies a GPU tensor to the host"),
+    ],
+)
+def test_what_keeps_a_compiled_function_from_one_graph_is_a_note(line: str, said: str) -> None:
+    report = read(BODY.format(line=line))
+    assert report.findings == []
+    assert [(note.partition(": ")[0], LEFT_OUT in note, said in note) for note in report.notes] == [("train.py:8", True, True)]
+    assert summary(report, READER).endswith(
+        "torch.compile leaves 1 place out of its CUDA graphs. Next: ask torch what it graphed."
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = x.clone().add_(1)",
+        "x = x.relu()",
+        "x[0, 0] + 1.0",
+        "y = torch.zeros_like(x); y[0] = 1.0; x = x + y",
+        "x = torch.where(x > 0, x, 0.0)",
+        "x = x.max(cache)",
+    ],
+)
+def test_what_torch_compile_graphs_gives_no_note(line: str) -> None:
+    report = read(BODY.format(line=line))
+    assert (report.notes, report.findings) == ([], [])
+    assert "see-why-graphs-are-skipped" in next_step(report, READER.steps)
+
+
+def test_a_buffer_and_a_marked_address_may_be_written() -> None:
+    module = """
+    import torch
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(4))
+        def forward(self, x):
+            self.seen.add_(x)
+            return x + self.seen
+    fast = torch.compile(Net().cuda(), mode="max-autotune")
+    fast(torch.ones(4, device="cuda"))
+    """
+    assert read(module).notes == []
+    marked = BODY.format(line="cache.add_(x)").replace("    for _", "    torch._dynamo.mark_static_address(cache)\n    for _")
+    assert read(marked).notes == []
+
+
+def test_a_compiled_module_is_read_where_a_function_makes_it() -> None:
+    report = read("""
+    import torch
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x / x.max().item()
+    def main():
+        fast = torch.compile(Net().cuda(), mode="reduce-overhead")
+        fast(torch.ones(4, device="cuda"))
+    if __name__ == "__main__":
+        main()
+    """)
+    assert [note.partition(": ")[0] for note in report.notes] == ["train.py:5"]
+
+
+def test_a_compiled_function_within_another_is_inlined() -> None:
+    report = read("""
+    import torch
+    @torch.compile(mode="reduce-overhead")
+    def inner(x):
+        return x * 2
+    @torch.compile(mode="reduce-overhead")
+    def outer(x):
+        return inner(x) + 1
+    outer(torch.ones(4, device="cuda"))
+    """)
+    assert (report.notes, report.findings) == ([], [])
+
+
+def test_it_is_said_where_the_code_of_a_compiled_model_was_not_read() -> None:
+    report = read("""
+    import torch
+    from models import load
+    model = load().cuda()
+    model.forward = torch.compile(model.forward, mode="reduce-overhead")
+    layer = torch.compile(torch.nn.Linear(4, 4).cuda(), mode="reduce-overhead")
+    """)
+    assert report.notes == [f"train.py:5: {UNREAD_BODY}"]
+    assert "The code of 1 compiled function was not read." in summary(report, READER)
+
+
+def test_a_comment_silences_such_a_note() -> None:
+    assert read(BODY.format(line="x = x / x.max().item()  # cg: allow CG201 - rarely called")).notes == []

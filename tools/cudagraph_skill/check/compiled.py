@@ -1,0 +1,77 @@
+"""Say what `torch.compile(mode="reduce-overhead")` leaves out of its CUDA graphs: it runs that without one, so these are notes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cudagraph_skill.check.findings import LEFT_OUT, UNREAD_BODY
+from cudagraph_skill.check.interpreter.capture_sites import path_to
+from cudagraph_skill.check.interpreter.values import Bound, External, Function, Instance, Object, Partial, Value
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cudagraph_skill.check.findings import Finding, Region
+    from cudagraph_skill.check.input.source import Source
+    from cudagraph_skill.check.interpreter.captures import Reader
+
+# Host reads, results whose size the data decide, and copies to the CPU: dynamo breaks its graph there, or inductor splits it.
+_BREAKS = {f"CG{number}" for number in (108, *range(201, 206), 208, 209, *range(210, 219), 224)}
+_UPLOAD = "copies unpinned CPU memory"  # of the messages under CG221: a number that is written there is traced
+_STATIC = re.compile(r"\bmark_static_(address|input)\w*\(")
+
+
+def notes(
+    source: Source,
+    regions: dict[Region, list[Value]],
+    make: Callable[[], Reader],
+    wanted: Callable[[Reader], Iterable[Finding]],
+) -> Iterator[str]:
+    """Yield what keeps compiled functions from being one CUDA graph each; each is read by a reader of its own."""
+    for region, functions in regions.items():
+        if functions and all(map(_is_of_torch, functions)):
+            continue
+        bodies = {body: None for function in functions if (body := _body(function)) is not None}
+        paths = [path_to(source.tree, body) for body in bodies] if source.tree is not None else []
+        readers = [(make(), path) for path in paths if path]
+        whole = [reader.compiled_body(path) for reader, path in readers]
+        if not readers or not all(whole):
+            yield f"{region.path}:{region.line}: {UNREAD_BODY}"
+        for reader, _ in readers:
+            yield from _of_findings(wanted(reader))
+            yield from _of_writes(region, reader, source.text)
+
+
+def _body(value: Value | None) -> ast.AST | None:
+    """Return the function that a compiled callable runs; None where that is not code of the user's."""
+    while isinstance(value, (Partial, Bound)):
+        value = value.function
+    if isinstance(value, Instance):
+        member = value.cls.find("forward") or value.cls.find("__call__")
+        value = member[1] if member else None
+    return value.node if isinstance(value, Function) else None
+
+
+def _is_of_torch(value: Value) -> bool:
+    """Tell whether a compiled callable is a layer or a function of torch's own: there is no code of the user's in it."""
+    return isinstance(value, (Object, External)) and value.name.startswith("torch.")
+
+
+def _of_findings(findings: Iterable[Finding]) -> Iterator[str]:
+    for item in findings:
+        upload = item.id == "CG221" and _UPLOAD in item.message
+        if item.id in _BREAKS or upload:
+            unless = ", unless it can make the tensor on the GPU" * upload
+            yield f"{item.path}:{item.line}: {LEFT_OUT} this out of its CUDA graphs{unless}: {item.message} ({item.id})"
+
+
+def _of_writes(region: Region, reader: Reader, text: str) -> Iterator[str]:
+    if _STATIC.search(text):  # which tensors are marked is not followed
+        return
+    for (path, line, _), written in reader.machine.inputs_written.items():
+        yield (
+            f"{path}:{line}: {LEFT_OUT} what it compiles in line {region.line} without a CUDA graph: {written} writes to an "
+            "argument (mutated inputs), unless a compiled function gave that; return the result, or write to a buffer of a module"
+        )
