@@ -82,6 +82,17 @@ def test_the_callable_of_make_graphed_callables_is_named() -> None:
     assert part.reason == "it calls `net` (line 4), whose code was not found"
 
 
+def test_it_is_said_how_packages_are_read(tmp_path: Path) -> None:
+    (tmp_path / "here.py").write_text("def own(x):\n    return x\n")
+    program = tmp_path / "program.py"
+    before = "import math, numpy\nfrom mylib.nets import net\nimport other as o\nfrom here import own\nfrom .near import far\n"
+    program.write_text(HEAD + before + CAPTURE.format(call="net(own(x))"))
+    (note,) = check_paths([str(program)], Options()).notes
+    assert note == f"{program}: mylib, other: packages are read where `--python PYTHON` names the interpreter that has them"
+    program.write_text(HEAD + before + CAPTURE.format(call="own(x)"))
+    assert check_paths([str(program)], Options()).notes == []
+
+
 def test_arguments_and_further_calls_are_counted() -> None:
     text = """\
     import torch

@@ -124,7 +124,10 @@ def _read(source: Source, function: str | None, options: Options) -> Report:
     if monotonic() > options.until:
         report.notes.append(f"{source.path}: reading took longer than {_SECONDS} seconds and was ended; the rest was not read")
     cut = list(_cut_short(parts))
-    report.unread.extend([*cut, *_unfollowed(parts)])
+    elsewhere = list(_unfollowed(parts))
+    report.unread.extend([*cut, *elsewhere])
+    if elsewhere and not options.python:
+        report.notes.extend(_unopened(source))
     if function is None and not options.every:
         places = {(region.path, region.line) for region in cut}
         report.unread.extend(part for part in _not_reached(source, source.tree, parts) if (part.path, part.line) not in places)
@@ -233,6 +236,17 @@ def _called_elsewhere(region: Region, calls: dict[str, Site]) -> str:
     where = f"line {line}" if path == region.path else f"{path}:{line}"
     others = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
     return f"it calls {name} ({where}){others}, whose code was not found"
+
+
+def _unopened(source: Source) -> Iterator[str]:
+    """Yield a note that says how packages are read that the file imports and that hold code which was not found."""
+    from cudagraph_skill.check.input.modules import Project  # noqa: PLC0415 - not for a file that captures nothing
+    from cudagraph_skill.check.interpreter.unfollowed import answered_for  # noqa: PLC0415 - not for a file that captures nothing
+
+    missing = [name for name in Project(source).missing() if not answered_for(name)]
+    if missing:
+        listed = f"{', '.join(missing[:3])}{', …' * (len(missing) > 3)}"
+        yield f"{source.path}: {listed}: packages are read where `--python PYTHON` names the interpreter that has them"
 
 
 def _not_reached(source: Source, tree: ast.Module, parts: list[_Part]) -> Iterator[Unread]:

@@ -153,6 +153,16 @@ class Project:
                 return self._open(found, name)
         return None
 
+    def missing(self) -> list[str]:
+        """Return packages that the file imports, that may be read, and whose code is not here."""
+        tops: list[str] = []
+        for node in ast.walk(self.main.tree):
+            if isinstance(node, ast.Import):
+                tops += [alias.name for alias in node.names if self.find(alias.name, self.main) is None]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                tops += [node.module] if self.find(node.module, self.main) is None else []
+        return [name for name in dict.fromkeys(top.partition(".")[0] for top in tops) if packages.is_opened(name)]
+
     def _open(self, path: Path, name: str) -> Module:
         if path not in self._known:
             self._load(path, name).installed = True

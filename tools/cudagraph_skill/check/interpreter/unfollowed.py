@@ -61,7 +61,12 @@ def inherits_unknown(cls: Class) -> bool:
 def _is_known(name: str) -> bool:
     """Tell whether the library answers for a dotted name; one without a dot is a kind of value of ours."""
     package, dot, _ = name.partition(".")
-    return not dot or package in _PACKAGES or package in sys.stdlib_module_names
+    return not dot or answered_for(package)
+
+
+def answered_for(package: str) -> bool:
+    """Tell whether a package is one that needs no reading: the library knows it, or it is Python's."""
+    return package in _PACKAGES or package in sys.stdlib_module_names
 
 
 def _is_of_data(machine: Machine, node: ast.AST) -> bool:
