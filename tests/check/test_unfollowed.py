@@ -51,6 +51,13 @@ KNOWN = {
         "import triton\nimport triton.language as tl\n@triton.jit\ndef kernel(x, n, B: tl.constexpr):\n    pass\n",
         "kernel[(triton.cdiv(4, 2),)](x, 4, B=2)",
     ),
+    "another object of a value's type": ("def like(a, *, of):\n    return type(of)(a)\n", "like([x], of=(x,))"),
+    "another object of a type that is not known": ("from mylib import batch\n", "type(batch)([x])"),
+    "cuda-bindings and its handles": (
+        "from cuda.bindings import runtime\ndef checked(result):\n    return result[1]\n",
+        "checked(runtime.cudaStreamGetCaptureInfo(runtime.cudaStream_t(0).getPtr())).getPtr()",
+    ),
+    "the runtime that torch has": ("runtime = torch.cuda.cudart()\n", "runtime.cudaMemGetInfo(0)"),
     "Python's library": ("import functools, math\nfn = functools.partial(torch.mul, x)\n", "fn(math.sqrt(2.0))"),
     "a module that inherits from one that is not known, with its own forward": (
         "from mylib import Base\nclass Net(Base):\n    def forward(self, x):\n        return x * 2\nnet = Net().cuda()\n",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _PACKAGES = {"torch", "torchvision", "transformer_engine", "numpy", "np", "triton", "tilelang", "cuda", "builtins", "einops"}
 _OF_PYTHON = {name for kind in (dict, list, set, str, tuple) for name in dir(kind)} - {"encode"}  # models have that, too
 
+_OF_HANDLES = {"getPtr"}  # of cuda-bindings
+
 
 def note_unfollowed(machine: Machine, function: Value, node: ast.AST) -> None:
     """Note a call in captured code whose code was not found; `node` is how the call names it."""
@@ -37,7 +39,7 @@ def _leads_nowhere(machine: Machine, function: Value, node: ast.AST) -> bool:
         return _is_unknown(function.receiver) and not _is_of_data(machine, node)
     if isinstance(function, (External, Object, Instance)):
         return _is_unknown(function)
-    return type(function) is Value and not _is_of_data(machine, node)
+    return type(function) is Value and not _is_of_data(machine, node) and not _is_type_of(node)
 
 
 def _is_unknown(value: Value) -> bool:
@@ -69,8 +71,15 @@ def answered_for(package: str) -> bool:
     return package in _PACKAGES or package in sys.stdlib_module_names
 
 
+def _is_type_of(node: ast.AST) -> bool:
+    """Tell whether a call makes another object of the type that a value has: no model, whose type would be named."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) == 1
+
+
 def _is_of_data(machine: Machine, node: ast.AST) -> bool:
     """Tell whether a call names a method that tensors or Python's containers have, of what is no object of the user's."""
-    if not isinstance(node, ast.Attribute) or not (node.attr in _OF_PYTHON or machine.library.is_of_tensors(node.attr)):
+    if not isinstance(node, ast.Attribute):
+        return False
+    if node.attr not in _OF_PYTHON | _OF_HANDLES and not machine.library.is_of_tensors(node.attr):
         return False
     return not (isinstance(node.value, ast.Name) and isinstance(machine.value(node.value), Instance))

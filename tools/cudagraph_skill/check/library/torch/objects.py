@@ -207,7 +207,7 @@ _FUNCTIONS: dict[str, Callable[[Machine, Args, Kwargs, ast.AST], Value]] = {
     "torch.jit.is_tracing": _known(False), "torchvision._is_tracing": _known(False), "torch.onnx.is_in_onnx_export": _known(False), "torch.cuda.graph_pool_handle": _known("pool"),
     **dict.fromkeys((f"torchvision.transforms.{part}functional.get_dimensions" for part in ("", "v2.")), _sizes(3)),
     **dict.fromkeys((f"torchvision.transforms.{part}functional.get_image_size" for part in ("", "v2.")), _sizes(2)),
-    "torch.compiler.cudagraph_mark_step_begin": _known(None), "torch.cuda.set_device": _known(None),
+    "torch.cuda.cudart": _object("torch.cuda.cudart"), "torch.compiler.cudagraph_mark_step_begin": _known(None), "torch.cuda.set_device": _known(None),
 }  # fmt: skip
 
 
