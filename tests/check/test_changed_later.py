@@ -520,3 +520,51 @@ def test_what_a_function_that_is_named_depends_on_is_not_known() -> None:
     before, call, after = CHANGED["a setter"]
     text = f"{HEAD}{before}\ngraph = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(graph):\n    y = {call}\n{after}"
     assert check_text(text, "program.py", "Net.forward", Options()).findings == []
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "{}",
+        "list({})",
+        "[float(t) for t in {}]",
+        "list(zip({}, {}))",
+        "torch.stack({})",
+        "[0.5 for _ in range(4)]",
+        "{}['ids']",
+    ],
+)
+def test_a_length_of_which_nothing_is_known_is_as_fixed_as_a_shape(made: str) -> None:
+    text = f"""{HEAD}
+from data import loader
+def body():
+    return net(x[:n])
+batch = {made.replace("{}", "next(loader)")}
+n = len(batch)
+body()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = body()
+for item in loader:
+    batch = {made.replace("{}", "item")}
+    n = len(batch)
+    graph.replay()
+"""
+    assert check_text(text, "program.py", None, Options()).findings == []
+
+
+def test_a_length_that_is_known_to_be_another_is_found() -> None:
+    found, wanted = _found(f"""{HEAD}
+def body():
+    return net(x[:n])  # CG102
+batch = [1, 2]
+n = len(batch)
+body()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = body()
+batch = [1, 2, 3]
+n = len(batch)
+graph.replay()
+""")
+    assert found == wanted

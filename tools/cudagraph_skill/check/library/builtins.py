@@ -14,6 +14,7 @@ from cudagraph_skill.check.interpreter.symbols import mix
 from cudagraph_skill.check.interpreter.truth import truth_of
 from cudagraph_skill.check.interpreter.values import (
     NONE,
+    Array,
     Bound,
     Class,
     External,
@@ -114,7 +115,9 @@ def _len(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
     if isinstance(value, Host) and isinstance(value.value, (str, bytes, tuple)):
         return const(len(value.value), value.origins)
     if isinstance(value, Tensor):
-        return const(value.first) if value.first is not None else Host("number", sym=mix("len", min(value.storages)))
+        return const(value.first) if value.first is not None else Host("extent", sym=mix("len", min(value.storages)))
+    if type(value) is Value or isinstance(value, Array):  # see `_length_of_sequence`
+        return Host("extent", sym=unknown.sym, origins=value.origins)
     method = value.cls.find("__len__") if isinstance(value, Instance) else None
     if method:
         return machine.call(Bound(value, method[1]), [], {}, node)
@@ -128,7 +131,8 @@ def _length_of_sequence(machine: Machine, value: Sequence, node: ast.AST) -> Val
     if slot in machine.read_slots:
         message = f"{quoted(node)} grows at every call; the graph keeps the length that it has at capture"
         return number(origins=machine.origin("CG302", node, message, slot))
-    return number(mix("len", value.sym), value.origins) if items is None else const(len(items))
+    # A length of which nothing is known is taken to be as fixed as a shape: a batch has as many items as the one before.
+    return Host("extent", sym=mix("len", value.sym), origins=value.origins) if items is None else const(len(items))
 
 
 def _range(machine: Machine, args: Args, _: Kwargs, node: ast.AST) -> Value:
