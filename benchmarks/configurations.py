@@ -102,6 +102,7 @@ SAID = {
     r"attn bias|does not support attention bias": "delayed-wgrad-with-bias",
     r"offloading.*(only supported|only supports|whole-layer)": "activation-offload-impl",
     r"Token-drop": "activation-offload-moe",
+    r"cross entropy loss fusion is disabled": "fused-cross-entropy-refused",
     r"warmup_steps must be greater": "activation-offload-warmup",
     r"max_inflight_offloads must": "activation-offload-bound",
     r"moe-pad-experts": "experts-unpadded-for-inference",

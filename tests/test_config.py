@@ -342,6 +342,21 @@ def test_local_graphs_of_parts_of_experts_are_noted(words: str, said: bool) -> N
     assert any("only in HybridModel" in note for note in report.notes) == said
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("--transformer-impl local --cuda-graph-modules attn mlp", True),
+        ("--transformer-impl local --cuda-graph-modules attn", False),
+        ("--transformer-impl local --cuda-graph-modules attn mlp --num-experts 8 --moe-layer-freq [1,0]", True),
+        ("--cuda-graph-modules attn mlp", False),  # its layers fuse this norm with the product behind it
+    ],
+)
+def test_the_norm_before_a_dense_mlp_is_offloaded_inside_of_the_graph(words: str, found: bool) -> None:
+    offload = "--fine-grained-activation-offloading --offload-modules mlp_norm --cuda-graph-impl transformer_engine"
+    report = examine(f"python p.py {offload} {words}", ".sh", ["megatron-core==0.19.0", "transformer-engine==2.12"])
+    assert ("activation-offload-in-graph-engine" in _ids(report)) == found
+
+
 def test_a_flag_that_is_given_twice_is_noted_and_the_last_counts() -> None:
     report = examine("--cuda-graph-impl none --cuda-graph-impl local", ".sh", ["megatron-core==0.19.0"])
     assert any("set 2 times" in note for note in report.notes)

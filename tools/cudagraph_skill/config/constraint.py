@@ -61,7 +61,7 @@ class Constraint(NamedTuple):
     def holds_for(self, setup: Setup) -> bool:
         """Return whether these releases check this form of configuration for it."""
         release = setup.releases.bridge if self.of_bridge else setup.core
-        return release is not None and setup.form in self.forms and self.since <= release[:2] < self.until
+        return release is not None and setup.form in self.forms and self.since <= release and release[:2] < self.until
 
 
 CONSTRAINTS: dict[str, Constraint] = {}

@@ -353,6 +353,20 @@ def fused_cross_entropy_engine(setup: Setup) -> Clash | None:
     )
 
 
+@constraint("fused-cross-entropy-refused", since=(0, 18, 2), forms=frozenset((Form.COMMAND_LINE,)))
+def fused_cross_entropy_refused(setup: Setup) -> Clash | None:
+    """Megatron-LM's arguments refuse the fused loss of Transformer Engine since 0.18.2, with graphs and without."""
+    fused = setup.value("cross_entropy_loss_fusion") and setup.value("cross_entropy_fusion_impl") == "te"
+    if not fused:
+        return None
+    return Clash(
+        f"{setup.spelled('cross_entropy_fusion_impl')} is te, which the arguments of this release refuse: Transformer Engine cross "
+        "entropy loss fusion is disabled due to stability issues",
+        ("cross_entropy_fusion_impl", "cross_entropy_loss_fusion"),
+        (Change("cross_entropy_fusion_impl", "native"),),
+    )
+
+
 # Offloading of activations
 
 
@@ -414,6 +428,11 @@ def activation_offload_warmup(setup: Setup) -> Clash | None:
     )
 
 
+def _norms_before_dense(setup: Setup) -> bool:
+    """Tell whether dense layers have a norm of their own before the MLP: those of Transformer Engine fuse it with the product."""
+    return setup.value("transformer_impl") == "local" and (not setup.experts or setup.dense_layers)
+
+
 @constraint("activation-offload-in-graph-engine", since=(0, 19))
 def activation_offload_in_graph_engine(setup: Setup) -> Clash | None:
     """Copies to the host inside of a graph need events that Transformer Engine shares with it since 2.14."""
@@ -426,12 +445,15 @@ def activation_offload_in_graph_engine(setup: Setup) -> Clash | None:
         or engine >= (2, 14)
     ):
         return None
-    inside = [name for name in setup.words("offload_modules") if name in ("qkv_linear", "core_attn", "attn_proj")]
+    captured = ["qkv_linear", "core_attn", "attn_proj"]
+    captured += ["mlp_norm"] if "mlp" in setup.modules and _norms_before_dense(setup) else []
+    inside = [name for name in setup.words("offload_modules") if name in captured]
     if not inside:
         return None
     left = [name for name in setup.words("offload_modules") if name not in inside]
+    holders = "attn and mlp" if inside == ["mlp_norm"] else "attn"
     return Clash(
-        f"{setup.spelled('offload_modules')} has {', '.join(inside)} and {_list_name(setup)} has attn: offloading modules captured in "
+        f"{setup.spelled('offload_modules')} has {', '.join(inside)} and {_list_name(setup)} has {holders}: offloading modules captured in "
         f"a CUDA graph requires TE>=2.14.0 (transformer-engine); this is {'.'.join(map(str, engine))}",
         ("offload_modules", "cuda_graph_modules"),
         (Change("offload_modules", left),) if left else (Change("fine_grained_activation_offloading", LEAVE_OUT),),

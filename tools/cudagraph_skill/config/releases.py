@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Release = tuple[int, ...]
 
-# First and last release whose source was read. All that constraints depend on changed between minor releases only.
+# First and last release whose source was read. What constraints depend on changed between minor releases, but for one in 0.18.2.
 _KNOWN: dict[str, tuple[Release, Release]] = {
     "megatron-core": ((0, 14), (0, 19)),
     "megatron-bridge": ((0, 2), (0, 6)),
