@@ -263,7 +263,7 @@ def _readings(
         return recipe.readings(text, variables, releases.choose(wanted, bridge_used=True), bridge=bridge, path=path)
     if kind in ("document", "json"):
         return document.readings(text, bridge=bridge, is_json=kind == "json")
-    return command_line.readings(text, given=variables)
+    return command_line.readings(text, given=variables, path=path)
 
 
 def _meant(text: str) -> str:

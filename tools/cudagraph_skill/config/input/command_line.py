@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input import overrides, shell
+from cudagraph_skill.config.input.document import LARGEST
 from cudagraph_skill.config.input.unknown import sorted_out
 from cudagraph_skill.config.options import FLAGS, Flag
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread, Way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from cudagraph_skill.config.input.expand import Word
 
 _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # commands that only mention flags
 _OF_PROFILERS = ("--cuda-graph-trace",)  # of nsys, which may stand before the program
+_OF_TOOLS = re.compile(r"\b(activate|conda|mamba|modules?|profile|bashrc|setvars|nvm)\b|~/\.")  # scripts that set up a shell
 _OFF = ("false", "no", "off", "0", "none", "null")
 _MOST_WAYS = 256  # through the conditions of a script
 _MOST_STEPS = 200_000  # statements that are followed for all ways together
 
 
-def readings(text: str, start: int = 0, end: int | None = None, given: Mapping[str, str] | None = None) -> list[Reading]:
+def readings(
+    text: str, start: int = 0, end: int | None = None, given: Mapping[str, str] | None = None, path: Path | None = None
+) -> list[Reading]:
     """Return the commands of a script that have flags of Megatron-LM, or the flags that it only defines.
 
     Args:
@@ -32,8 +38,10 @@ def readings(text: str, start: int = 0, end: int | None = None, given: Mapping[s
         start: Where in the text the script begins.
         end: Where it ends; the end of the text without.
         given: The environment of the run.
+        path: Where the script lies; files beside it that it sources are read.
     """
-    follow = partial(shell.parse, text, start, len(text) if end is None else end, given or {})
+    beside = partial(_beside, path.parent if path else None)
+    follow = partial(shell.parse, text, start, len(text) if end is None else end, given or {}, beside=beside)
     script = follow()
     found = _of_script(text, script)
     ways = _ways(text, script, found, follow) if script.conditions else []
@@ -52,6 +60,19 @@ def readings(text: str, start: int = 0, end: int | None = None, given: Mapping[s
     if found:
         found[0].ways = ways
     return found
+
+
+def _beside(folder: Path | None, name: str) -> str | None:
+    """Return the text of a file in the folder of the script or below; None where there is none that can be read."""
+    if folder is None:
+        return None
+    try:
+        file = (folder / name).resolve()
+        if not file.is_relative_to(folder.resolve()) or not file.is_file() or file.stat().st_size > LARGEST:
+            return None
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
 
 
 def _ways(text: str, script: shell.Script, first: list[Reading], follow: Callable[..., shell.Script]) -> list[Way]:
@@ -129,12 +150,14 @@ def _of_script(text: str, script: shell.Script) -> list[Reading]:
     defined = [word for variable in holding for word in variable.words]
     if not commands and _has_flags(defined):
         commands = [shell.Command(defined, script.environment)]
-        sourced = [
-            f"line {_line(text, first)}: `{text[first:last][:80]}` was not read; it may define more flags"
-            for first, last in script.sourced
-        ]
+        what = "define more flags"
     else:
-        sourced = []  # a command names what it takes of them
+        what = "set variables of the environment"  # a command names which flags it takes of them
+    sourced = [
+        f"line {_line(text, first)}: `{text[first:last][:80]}` was not read; it may {what}"
+        for first, last in script.sourced
+        if not _OF_TOOLS.search(text[first:last])
+    ]
     several = len(commands) + len(of_bridge) > 1
     found = [_reading(text, command, titled=several) for command in commands if command not in of_bridge]
     for reading in found:
@@ -193,7 +216,7 @@ def _reading(text: str, command: shell.Command, *, titled: bool) -> Reading:
 def _completed(reading: Reading, text: str, command: shell.Command) -> Reading:
     """Add the environment of a command, and what is not known of it."""
     for name, word in command.environment.items():
-        span = Span(word.start, word.end)
+        span = Span(word.start, word.end) if word.end else None
         value: object = Unread(word.text) if word.unread else word.text
         reading.environment[name] = Setting(name, value, name, _line(text, word.start), span)
     unknown = sorted_out(text, command.words)
@@ -227,11 +250,13 @@ def _settings(text: str, words: Sequence[Word]) -> Iterator[Setting]:
             value = [attached] if flag.kind == "many" else attached
         elif taken:
             value = _value(taken, flag.kind)
-        yield Setting(flag.name, value, spelled, _line(text, word.start), _span(word, taken))
+        yield Setting(flag.name, value, spelled, _line(text, word.start if word.end else word.site), _span(word, taken))
 
 
 def _span(word: Word, taken: Sequence[Word]) -> Span | None:
     """Return the place of a flag with its values; of the values alone where they are written elsewhere."""
+    if not word.end:  # of a variable of another text
+        return None
     if not taken:
         return Span(word.start, word.end)
     first, last = taken[0], taken[-1]
@@ -300,4 +325,5 @@ def _split(flag: Flag, value: str) -> list[str]:
 
 
 def _line(text: str, offset: int) -> int:
+    offset = offset if offset >= 0 else -offset // shell.WIDTH  # of a condition in a file that is sourced there
     return text.count("\n", 0, offset) + 1

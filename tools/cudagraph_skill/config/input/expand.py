@@ -54,6 +54,15 @@ class Variable(NamedTuple):
         return any(word.unread for word in self.words)
 
 
+def placeless(value: Variable) -> Variable:
+    """Return the value of a variable without the places of its words, which are those of another text."""
+    return Variable([_without_place(word) for word in value.words], value.array)
+
+
+def _without_place(word: Word) -> Word:
+    return Word(word.text, 0, 0, word.unread, tuple(map(_without_place, word.parts)))
+
+
 @dataclass
 class Variables:
     """The variables of a script, and its arguments under `@`, `1`, `2`, ….

@@ -1,8 +1,8 @@
 """Follow a shell script to the commands that it runs, with their words and their environment, without running anything.
 
 What is followed: quotes, comments, continued lines, variables and arrays, `export`, `${NAME:-default}`, functions, loops over
-known words, here-documents, `bash -c` and `eval`, and conditions on known values. A condition that is not known counts as met, where
-the caller names no other way.
+known words, here-documents, `bash -c` and `eval`, `source FILE` of a file beside the script (for its variables), and conditions on known
+values. A condition that is not known counts as met, where the caller names no other way.
 What is not: command substitution and arithmetic; their words are unread.
 """
 
@@ -24,6 +24,7 @@ from cudagraph_skill.config.input.expand import (
     assigned,
     expanded,
     own_names,
+    placeless,
 )
 from cudagraph_skill.config.input.tokens import Token, tokens
 from cudagraph_skill.errors import SkillError
@@ -40,6 +41,7 @@ _DEEPEST = 40  # blocks, functions, and scripts in scripts
 _MOST_CALLS = 8  # functions in functions
 _MOST_STEPS = 20_000  # commands, those of a loop counted each time
 _MOST_TURNS = 20  # of a loop
+WIDTH = 10_000_000  # more characters than a file has that is read
 _COMPARISONS: dict[str, Callable[[str, str], bool]] = {
     "=": operator.eq,
     "==": operator.eq,
@@ -72,10 +74,11 @@ class Script:
     """What a script runs, and what it only defines.
 
     Attributes:
-        conditions: Conditions that are not known, by their offset: how many ways lead on.
+        conditions: Conditions that are not known, by their offset: how many ways lead on. Those of a file that is sourced have a
+            negative key: the offset of `source` times WIDTH, and then theirs.
         both_ways: Whether an `if` that is not known has another branch.
         taken: The way that was taken at each.
-        sourced: Places of `source FILE`, which is not read.
+        sourced: Places of `source FILE` whose file was not read.
         steps: Statements that were followed.
     """
 
@@ -100,7 +103,14 @@ class Script:
 
 
 def parse(
-    text: str, start: int, end: int, given: Mapping[str, str], *, met: bool = True, ways: Mapping[int, int] | None = None
+    text: str,
+    start: int,
+    end: int,
+    given: Mapping[str, str],
+    *,
+    met: bool = True,
+    ways: Mapping[int, int] | None = None,
+    beside: Callable[[str], str | None] = lambda _: None,
 ) -> Script:
     """Return the commands of the script between two offsets, in order.
 
@@ -111,11 +121,12 @@ def parse(
         given: The environment of the run.
         met: Whether conditions that are not known count as met.
         ways: The way to take at a condition that is not known, by its offset.
+        beside: Returns the text of a file that the script names, None where there is none.
     """
     script = Script()
     script.variables.own = own_names(text[start:end])
     script.variables.values = {name: Variable([Word(value, 0, 0)] if value else []) for name, value in given.items()}
-    runner = _Runner(text, script, met=met, ways=ways or {})
+    runner = _Runner(text, script, beside, met=met, ways=ways or {})
     runner.block(tokens(text, start, end))
     script.steps = runner.steps
     return script
@@ -124,7 +135,11 @@ def parse(
 class _Runner:
     """Follow tokens of one text; `depth` counts blocks in blocks."""
 
-    def __init__(self, text: str, script: Script, *, met: bool, ways: Mapping[int, int]) -> None:
+    def __init__(
+        self, text: str, script: Script, beside: Callable[[str], str | None], *, met: bool, ways: Mapping[int, int]
+    ) -> None:
+        self.beside = beside
+        self.place: tuple[int, int] | None = None  # where the text is sourced, and what stands before it there
         self.met = met
         self.ways = ways
         self.text = text
@@ -189,8 +204,9 @@ class _Runner:
 
     def _way(self, condition: Token, ways: int, usual: int = 0) -> int:
         """Return which way to take at a condition that is not known."""
-        self.script.conditions[condition.start] = max(ways, self.script.conditions.get(condition.start, 0))
-        self.script.taken[condition.start] = way = min(self.ways.get(condition.start, usual), ways - 1)
+        key = condition.start if self.place is None else -(self.place[0] * WIDTH + self.place[1] + condition.start + 1)
+        self.script.conditions[key] = max(ways, self.script.conditions.get(key, 0))
+        self.script.taken[key] = way = min(self.ways.get(key, usual), ways - 1)
         return way
 
     def _word(self, token: Token) -> str:
@@ -483,7 +499,7 @@ class _Runner:
                 self.script.variables.exported.pop(self._word(token), None)
             return
         if name in ("source", "."):
-            self.script.sourced.append((block[0].start, block[-1].end))
+            self._source(block)
             return
         if name == ":":
             for token in block[1:]:
@@ -501,6 +517,31 @@ class _Runner:
             self.block(tokens(self.text, inner[0].start + 1, inner[0].end - 1))
         else:
             self._add([part for word in inner or words for part in (inner and word.parts) or (word,)], environment)
+
+    def _source(self, block: Sequence[Token]) -> None:
+        """Take up the variables of `source FILE`; its words have no place in this text, so no correction touches them."""
+        written = self._word(block[1]) if len(block) > 1 else ""
+        words = self._expanded(block[1]) if written else []
+        known = len(words) == 1 and not words[0].unread
+        # The folder of the script is often a substitution, which is not followed.
+        match = None if known else re.fullmatch(r"""["']?(?:\$\([^)]*\)|\$\{[^}]*\}|\$\w+)/([^$`"']+)["']?""", written)
+        name = words[0].text if known else match[1] if match else ""
+        text = self.beside(name) if name else None
+        if text is None or self.calls >= _MOST_CALLS:
+            self.script.sourced.append((block[0].start, block[-1].end))
+            return
+        variables = self.script.variables
+        outer = {key: placeless(value) for key, value in variables.values.items()}
+        inner = Script(variables=Variables(dict(outer)), conditions=self.script.conditions, taken=self.script.taken)
+        runner = _Runner(text, inner, self.beside, met=self.met, ways=self.ways)
+        runner.calls = self.calls + 1
+        runner.place = (self.place[0], self.place[1] + len(self.text) + 1) if self.place else (block[0].start, 0)
+        runner.block(tokens(text, 0, len(text)))
+        self.steps += runner.steps
+        self.script.both_ways |= inner.both_ways
+        changed = {key for key, value in inner.variables.values.items() if placeless(value) != outer.get(key)}
+        variables.values |= {key: placeless(inner.variables.values[key]) for key in changed}
+        variables.exported |= dict.fromkeys(inner.variables.exported, Word("", 0, 0))
 
     def _is_literal(self, word: Word) -> bool:
         """Return whether a word stands in the text as one quoted script."""
