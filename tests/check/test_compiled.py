@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
-from cudagraph_skill.check import Options, check_text
+from cudagraph_skill.check import Options, check_paths, check_text
 from cudagraph_skill.check.findings import LEFT_OUT, UNREAD_BODY, Report
 from cudagraph_skill.check.output import Reader, next_step, summary
 from cudagraph_skill.text import Steps
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READER = Reader(Steps(read=str, turn=str, ask=str, explain=str), lambda _: ([], []))
 BODY = """
@@ -113,6 +117,37 @@ def test_a_compiled_function_within_another_is_inlined() -> None:
     outer(torch.ones(4, device="cuda"))
     """)
     assert (report.notes, report.findings) == ([], [])
+
+
+def test_a_function_of_another_file_is_read_there(tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text(
+        "import torch\ndef step(x, cache: torch.Tensor):\n    cache.add_(1)\n    return x / x.max().item()\n"
+    )
+    program = tmp_path / "train.py"
+    program.write_text('import torch\nfrom helpers import step\nfast = torch.compile(step, mode="max-autotune")\n')
+    notes = check_paths([str(program)], Options()).notes
+    assert [note.partition(": ")[0] for note in notes] == [f"{tmp_path}/helpers.py:4", f"{tmp_path}/helpers.py:3"]
+    assert f"what it compiles in {program}:3 without a CUDA graph" in notes[1]
+
+
+def test_a_function_that_a_long_program_compiles_is_read() -> None:
+    report = read("""
+    import torch
+    def step(x):
+        return x / x.max().item()
+    def main(flags):
+        global step
+        if flags.compile:
+            step = torch.compile(step, mode="reduce-overhead")
+        step(torch.ones(4, device="cuda"))
+    if __name__ == "__main__":
+        from settings import flags
+        for a in range(10 ** 9):
+            for b in range(10 ** 9):
+                {str(c): [c * d for d in range(10 ** 9)] for c in range(10 ** 9)}
+        main(flags)
+    """)
+    assert [note.partition(": ")[0] for note in report.notes if LEFT_OUT in note] == ["train.py:4"]
 
 
 def test_it_is_said_where_the_code_of_a_compiled_model_was_not_read() -> None:

@@ -150,3 +150,15 @@ def test_the_methods_are_those_of_torch() -> None:
     torch = pytest.importorskip("torch")
     there = {name for name in dir(torch.Tensor) if not name.startswith("_") and callable(getattr(torch.Tensor, name, None))}
     assert len(there - TENSOR_METHODS) <= 20  # a newer torch may have some more
+
+
+def test_a_capture_of_warp_is_none_of_torch() -> None:
+    text = """\
+import torch, warp as wp
+def train(n):
+    wp.capture_begin()
+    wp.launch(n)
+    wp.capture_end()
+"""
+    report = check_text(text, "program.py", None, Options())
+    assert (report.unread, report.regions, report.notes) == ([], [], [])

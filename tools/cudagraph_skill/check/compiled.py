@@ -10,7 +10,6 @@ from cudagraph_skill.check.interpreter.capture_sites import path_to
 from cudagraph_skill.check.interpreter.values import Bound, External, Function, Instance, Object, Partial, Value
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable, Iterable, Iterator
 
     from cudagraph_skill.check.findings import Finding, Region
@@ -24,34 +23,32 @@ _STATIC = re.compile(r"\bmark_static_(address|input)\w*\(")
 
 
 def notes(
-    source: Source,
-    regions: dict[Region, list[Value]],
-    make: Callable[[], Reader],
-    wanted: Callable[[Reader], Iterable[Finding]],
+    regions: dict[Region, list[Value]], make: Callable[[Source], Reader], wanted: Callable[[Reader], Iterable[Finding]]
 ) -> Iterator[str]:
     """Yield what keeps compiled functions from being one CUDA graph each; each is read by a reader of its own."""
     for region, functions in regions.items():
         if functions and all(map(_is_of_torch, functions)):
             continue
-        bodies = {body: None for function in functions if (body := _body(function)) is not None}
-        paths = [path_to(source.tree, body) for body in bodies] if source.tree is not None else []
-        readers = [(make(), path) for path in paths if path]
-        whole = [reader.compiled_body(path) for reader, path in readers]
-        if not readers or not all(whole):
-            yield f"{region.path}:{region.line}: {UNREAD_BODY}"
-        for reader, _ in readers:
+        bodies = {body.node: body for function in functions if (body := _body(function)) is not None}
+        whole = bool(bodies)
+        for body in bodies.values():
+            source: Source = body.module.source
+            reader = make(source)
+            whole = reader.compiled_body(path_to(body.module.tree, body.node)) and whole
             yield from _of_findings(wanted(reader))
             yield from _of_writes(region, reader, source.text)
+        if not whole:
+            yield f"{region.path}:{region.line}: {UNREAD_BODY}"
 
 
-def _body(value: Value | None) -> ast.AST | None:
+def _body(value: Value | None) -> Function | None:
     """Return the function that a compiled callable runs; None where that is not code of the user's."""
     while isinstance(value, (Partial, Bound)):
         value = value.function
     if isinstance(value, Instance):
         member = value.cls.find("forward") or value.cls.find("__call__")
         value = member[1] if member else None
-    return value.node if isinstance(value, Function) else None
+    return value if isinstance(value, Function) and not value.module.installed else None
 
 
 def _is_of_torch(value: Value) -> bool:
@@ -70,8 +67,9 @@ def _of_findings(findings: Iterable[Finding]) -> Iterator[str]:
 def _of_writes(region: Region, reader: Reader, text: str) -> Iterator[str]:
     if _STATIC.search(text):  # which tensors are marked is not followed
         return
+    place = f"line {region.line}" if region.path == reader.project.main.path else f"{region.path}:{region.line}"
     for (path, line, _), written in reader.machine.inputs_written.items():
         yield (
-            f"{path}:{line}: {LEFT_OUT} what it compiles in line {region.line} without a CUDA graph: {written} writes to an "
+            f"{path}:{line}: {LEFT_OUT} what it compiles in {place} without a CUDA graph: {written} writes to an "
             "argument (mutated inputs), unless a compiled function gave that; return the result, or write to a buffer of a module"
         )

@@ -172,7 +172,7 @@ def _parts(source: Source, function: str | None, options: Options, report: Repor
             )
             _add(reader, source, options, report)
         if compiled:
-            report.notes.extend(_of_compiled(source, compiled, options))
+            report.notes.extend(_of_compiled(compiled, options))
     except SkillError:
         raise
     except Exception as error:  # noqa: BLE001 - what the other functions of the file have stays
@@ -180,16 +180,16 @@ def _parts(source: Source, function: str | None, options: Options, report: Repor
     return parts
 
 
-def _of_compiled(source: Source, compiled: dict[Region, list[Value]], options: Options) -> Iterable[str]:
+def _of_compiled(compiled: dict[Region, list[Value]], options: Options) -> Iterable[str]:
     """Return notes on functions that torch.compile graphs, each once."""
     from cudagraph_skill.check import compiled as bodies  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.interpreter.captures import Reader  # noqa: PLC0415 - not for a file that captures nothing
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
-    def make() -> Reader:
+    def make(source: Source) -> Reader:
         return Reader(_project(source, options), answers, _AIMED)
 
-    return dict.fromkeys(bodies.notes(source, compiled, make, lambda reader: _wanted(reader, options)))
+    return dict.fromkeys(bodies.notes(compiled, make, lambda reader: _wanted(reader, options)))
 
 
 def _makes_a_capture(tree: ast.Module, function: str | None) -> bool:

@@ -75,7 +75,7 @@ def names_torch(tree: ast.Module, node: ast.AST) -> bool:
         sources = [statement.module or "" for statement in syntax.nodes(tree) if isinstance(statement, ast.ImportFrom)]
         return any(source.startswith("tensordict") for source in sources)
     if not isinstance(node, (ast.With, ast.AsyncWith)):
-        return True
+        return not _is_of_warp(tree, node)
     names = {
         alias.asname or alias.name
         for statement in syntax.nodes(tree)
@@ -84,6 +84,15 @@ def names_torch(tree: ast.Module, node: ast.AST) -> bool:
         if alias.name == "graph"
     }
     return any(_is_cuda_graph(item.context_expr, names) for item in node.items)
+
+
+def _is_of_warp(tree: ast.Module, node: ast.AST) -> bool:
+    """Return whether a statement begins a capture of Warp's own, `wp.capture_begin()`."""
+    imports = [alias for statement in syntax.nodes(tree) if isinstance(statement, ast.Import) for alias in statement.names]
+    names = {alias.asname or alias.name for alias in imports if alias.name == "warp"}
+    call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    owner = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id in names
 
 
 def _is_cuda_graph(node: ast.expr, names: set[str]) -> bool:
@@ -122,7 +131,11 @@ def spans(tree: ast.Module) -> dict[int, Span]:
     for block in blocks:
         for place, statement in enumerate(block):
             first = (
-                [part for part in ast.walk(statement) if isinstance(part, ast.Expr) and begins(part)]
+                [
+                    part
+                    for part in ast.walk(statement)
+                    if isinstance(part, ast.Expr) and begins(part) and not _is_of_warp(tree, part)
+                ]
                 if isinstance(statement, (ast.Expr, ast.If))
                 else []
             )

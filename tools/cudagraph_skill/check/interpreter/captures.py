@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cudagraph_skill.check import edits
 from cudagraph_skill.check.findings import Region
 from cudagraph_skill.check.interpreter import syntax
+from cudagraph_skill.check.interpreter.attributes import Later
 from cudagraph_skill.check.interpreter.capture_sites import (
     GRAPHED_MODES,
     Definition,
@@ -357,7 +358,8 @@ class Reader:
             mode = kwargs.get("mode")  # torch takes it by keyword only
             if isinstance(mode, Host) and mode.value in GRAPHED_MODES:
                 region = self._compiled_at(machine.frame.module.path, node)
-                self.compiled_functions.setdefault(region, []).extend([owner] * (name == "compiled"))
+                function = owner.resolve(machine) if isinstance(owner, Later) else owner
+                self.compiled_functions.setdefault(region, []).extend([function] * (name == "compiled"))
         else:
             self.replays.on_call(owner, name, args, kwargs, node)
 
@@ -412,7 +414,15 @@ class Reader:
         """Note what `torch.compile(mode="reduce-overhead")` captures: it splits its graphs where this file reads the host."""
         for node in syntax.nodes(self.project.main.tree):
             if isinstance(node, ast.Call) and is_reduce_overhead(node):
-                self._compiled_at(self.project.main.path, node)
+                region = self._compiled_at(self.project.main.path, node)
+                if region not in self.compiled_functions:  # nothing came there: it may be a function of the file by its name
+                    self.compiled_functions[region] = self._named_there(node)
+
+    def _named_there(self, node: ast.Call) -> list[Value]:
+        """Return the function of the file that a call of torch.compile names."""
+        name = node.args[0].id if node.args and isinstance(node.args[0], ast.Name) else ""
+        value = self.project.main.scope.slots.get(name)
+        return [value.resolve(self.machine) if isinstance(value, Later) else value] if value is not None else []
 
     def _compiled_at(self, path: str, node: ast.AST) -> Region:
         region = Region(path, getattr(node, "lineno", 1), "torch.compile", "reduce-overhead")
@@ -423,6 +433,7 @@ class Reader:
     def compiled_body(self, path: Path) -> bool:
         """Read a function that torch.compile graphs as captured code; return whether that came to its end."""
         self.machine.torch.compiling = True
+        self._guarded(lambda: self.machine.load(self.project.main))  # a long program still defines the function
         self.named(".".join(getattr(node, "name", "") for node in path), path)
         return bool(self.whole)
 
