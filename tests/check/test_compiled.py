@@ -64,6 +64,7 @@ def test_what_keeps_a_compiled_function_from_one_graph_is_a_note(line: str, said
         "y = torch.zeros_like(x); y[0] = 1.0; x = x + y",
         "x = torch.where(x > 0, x, 0.0)",
         "x = x.max(cache)",
+        "assert (x > 0).all(), 'negative'",
     ],
 )
 def test_what_torch_compile_graphs_gives_no_note(line: str) -> None:
@@ -148,6 +149,39 @@ def test_a_function_that_a_long_program_compiles_is_read() -> None:
         main(flags)
     """)
     assert [note.partition(": ")[0] for note in report.notes if LEFT_OUT in note] == ["train.py:4"]
+
+
+METHODS = """
+    import torch
+    class Net(torch.nn.Module):
+        {decorator}
+        def forward(self, x, cache):
+            return cache.add_(x)
+    net = Net().cuda()
+    {call}
+    net(torch.ones(4, device="cuda"), torch.ones(4, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "call"),
+    [
+        ('@torch.compile(mode="reduce-overhead")', ""),
+        ("", 'net.compile(mode="reduce-overhead")'),
+        ("", 'net.forward = torch.compile(net.forward, mode="reduce-overhead")'),
+        ("", 'net = torch.compile(net, options={"triton.cudagraphs": True})'),
+        ("", 'options = {"triton.cudagraphs": True}\n    net = torch.compile(net, options=options)'),
+    ],
+)
+def test_a_module_is_compiled_in_several_ways(decorator: str, call: str) -> None:
+    report = read(METHODS.format(decorator=decorator, call=call))
+    assert [(note.partition(": ")[0], "mutated inputs" in note) for note in report.notes] == [("train.py:6", True)]
+    assert [region.how for region in report.regions] == ["reduce-overhead"]
+
+
+def test_options_without_graphs_capture_nothing() -> None:
+    report = read(METHODS.format(decorator="", call='net = torch.compile(net, options={"triton.cudagraphs": False})'))
+    assert (report.regions, report.notes) == ([], [])
 
 
 def test_it_is_said_where_the_code_of_a_compiled_model_was_not_read() -> None:

@@ -35,7 +35,7 @@ def notes(
             source: Source = body.module.source
             reader = make(source)
             whole = reader.compiled_body(path_to(body.module.tree, body.node)) and whole
-            yield from _of_findings(wanted(reader))
+            yield from _of_findings(item for item in wanted(reader) if not _is_asserted(item, reader))
             yield from _of_writes(region, reader, source.text)
         if not whole:
             yield f"{region.path}:{region.line}: {UNREAD_BODY}"
@@ -43,17 +43,25 @@ def notes(
 
 def _body(value: Value | None) -> Function | None:
     """Return the function that a compiled callable runs; None where that is not code of the user's."""
-    while isinstance(value, (Partial, Bound)):
-        value = value.function
-    if isinstance(value, Instance):
-        member = value.cls.find("forward") or value.cls.find("__call__")
-        value = member[1] if member else None
+    while isinstance(value, (Partial, Bound, Instance)):
+        if isinstance(value, Instance):
+            member = value.cls.find("forward") or value.cls.find("__call__")
+            value = member[1] if member else None
+        else:
+            value = value.function
     return value if isinstance(value, Function) and not value.module.installed else None
 
 
 def _is_of_torch(value: Value) -> bool:
     """Tell whether a compiled callable is a layer or a function of torch's own: there is no code of the user's in it."""
     return isinstance(value, (Object, External)) and value.name.startswith("torch.")
+
+
+def _is_asserted(item: Finding, reader: Reader) -> bool:
+    """Tell whether a finding is the condition of an `assert`, which dynamo traces as an assertion on the GPU."""
+    opened = reader.project.sources().get(item.path)
+    line = opened.text.splitlines()[item.line - 1 : item.line] if opened is not None and item.id == "CG202" else []
+    return any(text.lstrip().startswith("assert ") for text in line)
 
 
 def _of_findings(findings: Iterable[Finding]) -> Iterator[str]:

@@ -380,6 +380,7 @@ def _captures(text: str) -> bool:
             "make_graphed_callables",
             "reduce-overhead",
             "max-autotune",
+            "triton.cudagraphs",
             "import graph",
             "CudaGraphModule",
             "capture_begin",

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.remembered import remembered
+from cudagraph_skill.check.interpreter.values import Host, Mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudagraph_skill.check.interpreter.frames import Frame
+    from cudagraph_skill.check.interpreter.values import Value
 
 _WRAPPERS = ("make_graphed_callables", "CudaGraphModule")
 # Of Megatron-Core, NeMo and Lightning Thunder: what they capture is given to them by code elsewhere
 _MANAGERS = ("FullCudaGraphWrapper", "TECudaGraphHelper", "CudaGraphManager", "CUDAGraphCallback", "CUDAGraphTransform")
 GRAPHED_MODES = {"reduce-overhead", "max-autotune"}  # of torch.compile
+GRAPHED_OPTION = "triton.cudagraphs"  # the same switch in its `options`
 # What makes a tensor of a given size
 _FACTORIES = ("zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_ones", "new_empty")
 _BUILDERS = 6  # functions that are run because they may make an object; the nearest first
@@ -255,8 +258,24 @@ def replays_at_once(function: ast.AST, capture: ast.AST) -> bool:
 
 def is_reduce_overhead(node: ast.Call) -> bool:
     """Tell whether a call compiles with CUDA graphs."""
-    mode = next((keyword.value for keyword in node.keywords if keyword.arg == "mode"), None)
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    mode, options = given.get("mode"), given.get("options")
+    if isinstance(options, ast.Dict):
+        return any(
+            isinstance(key, ast.Constant)
+            and key.value == GRAPHED_OPTION
+            and isinstance(value, ast.Constant)
+            and bool(value.value)
+            for key, value in zip(options.keys, options.values, strict=True)
+        )
     return isinstance(mode, ast.Constant) and mode.value in GRAPHED_MODES
+
+
+def compiles_with_graphs(kwargs: dict[str, Value]) -> bool:
+    """Tell whether torch.compile graphs what it gets with these arguments, which it takes by keyword only."""
+    mode, options = kwargs.get("mode"), kwargs.get("options")
+    switch = options.slots.get(GRAPHED_OPTION) if isinstance(options, Mapping) else None
+    return (isinstance(mode, Host) and mode.value in GRAPHED_MODES) or (isinstance(switch, Host) and switch.value is True)
 
 
 def _directly_in(body: list[ast.stmt], statement: ast.AST) -> bool:

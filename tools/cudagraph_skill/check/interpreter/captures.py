@@ -10,10 +10,10 @@ from cudagraph_skill.check.findings import Region
 from cudagraph_skill.check.interpreter import syntax
 from cudagraph_skill.check.interpreter.attributes import Later
 from cudagraph_skill.check.interpreter.capture_sites import (
-    GRAPHED_MODES,
     Definition,
     Path,
     begins,
+    compiles_with_graphs,
     is_reduce_overhead,
     loops_with_replay,
     replays,
@@ -355,8 +355,7 @@ class Reader:
             self._graphed(name, owner, args, kwargs, node)
         elif name in {"compile", "compiled"}:
             self.done.add(id(node))
-            mode = kwargs.get("mode")  # torch takes it by keyword only
-            if isinstance(mode, Host) and mode.value in GRAPHED_MODES:
+            if compiles_with_graphs(kwargs):
                 region = self._compiled_at(machine.frame.module.path, node)
                 function = owner.resolve(machine) if isinstance(owner, Later) else owner
                 self.compiled_functions.setdefault(region, []).extend([function] * (name == "compiled"))
@@ -415,13 +414,14 @@ class Reader:
         for node in syntax.nodes(self.project.main.tree):
             if isinstance(node, ast.Call) and is_reduce_overhead(node):
                 region = self._compiled_at(self.project.main.path, node)
-                if region not in self.compiled_functions:  # nothing came there: it may be a function of the file by its name
+                if not self.compiled_functions.get(region):  # nothing came there: it may be a function of the file by its name
                     self.compiled_functions[region] = self._named_there(node)
 
     def _named_there(self, node: ast.Call) -> list[Value]:
         """Return the function of the file that a call of torch.compile names."""
-        name = node.args[0].id if node.args and isinstance(node.args[0], ast.Name) else ""
-        value = self.project.main.scope.slots.get(name)
+        own = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None  # `module.compile(mode=…)`
+        named = node.args[0] if node.args else own
+        value = self.project.main.scope.slots.get(named.id) if isinstance(named, ast.Name) else None
         return [value.resolve(self.machine) if isinstance(value, Later) else value] if value is not None else []
 
     def _compiled_at(self, path: str, node: ast.AST) -> Region:

@@ -184,8 +184,10 @@ class EntryPoints:
         maker = self._maker(path, getattr(node, "name", ""))
         if maker is not None:
             return lambda: (_unpacked(self.machine.call(maker, [], {}, node)), {})
-        if node in self.machine.observed and not isinstance(path[0], ast.ClassDef):
+        method = isinstance(path[0], ast.ClassDef)
+        if node in self.machine.observed and (self.machine.torch.compiling or not method):
             args, kwargs = self.machine.observed[node]
+            args = args[method:]  # without `self`
             return lambda: ([_renewed(value) for value in args], {key: _renewed(value) for key, value in kwargs.items()})
         guessed = self._guessed(node)
         return lambda: guessed

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudagraph_skill.check.interpreter.capture_sites import GRAPHED_MODES
+from cudagraph_skill.check.interpreter.capture_sites import compiles_with_graphs
 from cudagraph_skill.check.interpreter.values import (
     Bound,
     Choice,
     Class,
     External,
     Function,
-    Host,
     Instance,
     Mapping,
     Native,
@@ -95,8 +94,7 @@ def _transformed(machine: Machine, how: str, args: Args, result: Value) -> Value
 
 
 def _call_compiled(machine: Machine, partial: Partial, args: Args, kwargs: Kwargs, node: ast.AST) -> Value:
-    mode = partial.kwargs.get("mode")
-    graphs_there = isinstance(mode, Host) and mode.value in GRAPHED_MODES
+    graphs_there = compiles_with_graphs(partial.kwargs)
     if machine.inside and machine.torch.compiling:
         return machine.call(partial.function, args, kwargs, node)
     if machine.inside:
