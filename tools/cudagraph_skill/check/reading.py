@@ -187,7 +187,7 @@ def _of_compiled(compiled: dict[Region, list[Value]], options: Options) -> Itera
     from cudagraph_skill.check.library import answers  # noqa: PLC0415 - not for a file that captures nothing
 
     def make(source: Source) -> Reader:
-        return Reader(_project(source, options), answers, _AIMED)
+        return Reader(_project(source, options), answers)
 
     return dict.fromkeys(bodies.notes(compiled, make, lambda reader: _wanted(reader, options)))
 
