@@ -1,7 +1,8 @@
-"""The MCP server under load, abuse and death, as processes of their own on this machine; Linux, no GPU.
+"""The MCP server under load, abuse and death, as processes of their own on this machine; Linux.
 
     python benchmarks/serving.py run > out.json    all of it: about ten minutes on two cores
-    python benchmarks/serving.py keep out.json     becomes benchmarks/evidence/serving.json
+    python benchmarks/serving.py gpu > out.json    `deaths` of runs that hold a GPU, on a machine with one
+    python benchmarks/serving.py keep out.json     joins it into benchmarks/evidence/serving.json
 
 `clients`: many HTTP clients that ask `search`. `calls`: memory of the server over many calls, read and unread. `fuzz`: requests
 of `serving_fuzz`, over both transports. `cold`: a fresh cache. `deaths`: what is left when the server or a run is killed.
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+
+import on_gpu  # noqa: E402
+
 EVIDENCE = ROOT / "benchmarks" / "evidence" / "serving.json"
 QUESTIONS = (
     "share a pool between graphs",
@@ -506,27 +511,32 @@ def cold(servers: int, together: int) -> dict[str, Any]:
 HANG = """
 import os, subprocess, sys
 import torch
+x = torch.ones(512, 512, device={device!r})
+(x @ x).sum().item()
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(999)"], start_new_session=True)
 with open({note!r}, "w") as file:
     file.write(f"{{os.getpid()}} {{child.pid}}")
 while True:
-    torch.ones(64, 64) @ torch.ones(64, 64)
+    (x @ x).sum().item()
 """
 GOOD = "import torch\nraise ValueError('as expected')\n"
 
 
-def deaths(how: str) -> dict[str, Any]:
+def deaths(how: str, device: str = "cpu") -> dict[str, Any]:
     """Return what is left where the `run` or the `server` is killed, or its `input` or, as of a dead `client`, all pipes close.
 
-    Meanwhile torch computes on the CPU, in a function that `run_check` imports.
+    Meanwhile torch computes on a device, in a function that `run_check` imports. `mib` is the memory of the GPU that is used
+    before the server starts, while torch computes, and after.
     """
+    on_cpu: dict[str, Any] = {"CUDAGRAPH_SKILL_NO_GPU_NEEDED": "1", "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
+    used = [_gpu_memory()] if device == "cuda" else []
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder).resolve()
         note = base / "pids"
-        (base / "hang.py").write_text(HANG.format(note=str(note)), encoding="utf-8")
+        (base / "hang.py").write_text(HANG.format(note=str(note), device=device), encoding="utf-8")
         (base / "good.py").write_text(GOOD, encoding="utf-8")
         words = ("--python", sys.executable, "--allow", folder)
-        with serving(*words, CUDAGRAPH_SKILL_NO_GPU_NEEDED="1", CUDA_VISIBLE_DEVICES="") as server:
+        with serving(*words, **on_cpu) as server:
             server.greet()
             server.send(call("hang", "run_check", path="hang.py", function="step", deadline=300))
             end = time.monotonic() + 3 * _PATIENCE
@@ -535,10 +545,18 @@ def deaths(how: str) -> dict[str, Any]:
             running, detached = map(int, note.read_text(encoding="ascii").split())
             pids = below(server.process.pid)
             assert {running, detached} <= set(pids)
+            used += [_gpu_memory()] if used else []
             start = time.monotonic()
             answered = _killed(how, server, running)
             left = gone([running, detached] if how == "run" else pids)
-            return {"how": how, "left": len(left), "seconds": _rounded(time.monotonic() - start), **answered}
+            row = {"how": how, "left": len(left), "seconds": _rounded(time.monotonic() - start), **answered}
+    return {**row, "mib": [*used, _gpu_memory()]} if used else row
+
+
+def _gpu_memory() -> int:
+    """Return the MiB of the first GPU that are in use."""
+    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    return int(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0])
 
 
 def _killed(how: str, server: Server, running: int) -> dict[str, Any]:
@@ -584,12 +602,23 @@ def _run() -> dict[str, Any]:
     }
 
 
+def _run_on_gpu() -> dict[str, Any]:
+    machine = on_gpu.machine("python benchmarks/serving.py gpu")
+    return {"on_gpu": {**machine, "deaths": [deaths(how, "cuda") for how in ("run", "server", "input", "client")]}}
+
+
+def _keep(file: str) -> None:
+    kept, new = (json.loads(path.read_text(encoding="utf-8")) for path in (EVIDENCE, Path(file)))
+    EVIDENCE.write_text(json.dumps(kept | new, indent=1) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["run"]:
-        print(json.dumps(_run(), indent=1))
-    elif sys.argv[1:2] == ["keep"]:
-        EVIDENCE.write_text(
-            json.dumps(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")), indent=1) + "\n", encoding="utf-8"
-        )
-    else:
-        sys.exit(__doc__)
+    match sys.argv[1:]:
+        case ["run"]:
+            print(json.dumps(_run(), indent=1))
+        case ["gpu"]:
+            print(json.dumps(_run_on_gpu(), indent=1))
+        case ["keep", file]:
+            _keep(file)
+        case _:
+            sys.exit(__doc__)
