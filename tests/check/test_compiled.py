@@ -18,7 +18,7 @@ READER = Reader(Steps(read=str, turn=str, ask=str, explain=str), lambda _: ([], 
 BODY = """
     import torch
     x, cache = torch.ones(4, device="cuda"), torch.zeros(4, device="cuda")
-    ids = torch.zeros(4)
+    ids, seen = torch.zeros(4), torch.zeros(4, device="cuda")
 
     @torch.compile(mode="reduce-overhead")
     def step(x, cache):
@@ -37,8 +37,9 @@ def read(text: str) -> Report:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("cache.add_(x)", "`cache.add_(x)` writes to an argument (mutated inputs)"),
-        ("cache[0] = x.sum()", "`cache[0]` writes to an argument (mutated inputs)"),
+        ("cache.add_(x)", "`cache.add_(x)` writes to a tensor that is made outside (mutated inputs)"),
+        ("cache[0] = x.sum()", "`cache[0]` writes to a tensor that is made outside (mutated inputs)"),
+        ("seen.add_(x)", "`seen.add_(x)` writes to a tensor that is made outside (mutated inputs)"),
         ("x = x / x.max().item()", "reads a value from the GPU on the host"),
         ("x = x * 2 if x.sum() > 0 else x", "is needed on the host"),
         ("x = x[x > 0]", "`x[x > 0]`"),
@@ -89,6 +90,35 @@ def test_a_buffer_and_a_marked_address_may_be_written() -> None:
     assert read(module).notes == []
     marked = BODY.format(line="cache.add_(x)").replace("    for _", "    torch._dynamo.mark_static_address(cache)\n    for _")
     assert read(marked).notes == []
+
+
+STATE = """
+    import torch
+    class {name}:
+        def __init__(self):
+            super().__init__()
+            {made}
+        def step(self, x):
+            part = self.cache[0]
+            part.add_(x)
+            return part * x
+    net = Net()
+    fast = torch.compile(net.step, mode="reduce-overhead")
+    fast(torch.ones(4, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "lines"),
+    [
+        ("Net(torch.nn.Module)", 'self.register_buffer("cache", torch.zeros(2, 4, device="cuda"))', []),
+        ("Net(torch.nn.Module)", 'self.cache = torch.nn.Parameter(torch.zeros(2, 4, device="cuda"))', []),
+        ("Net", 'self.cache = torch.zeros(2, 4, device="cuda")', ["train.py:9"]),
+    ],
+)
+def test_a_view_of_a_buffer_may_be_written_and_one_of_a_plain_attribute_not(name: str, made: str, lines: list[str]) -> None:
+    report = read(STATE.format(name=name, made=made))
+    assert [note.partition(": ")[0] for note in report.notes] == lines
 
 
 def test_a_compiled_module_is_read_where_a_function_makes_it() -> None:

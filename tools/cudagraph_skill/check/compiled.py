@@ -76,8 +76,21 @@ def _of_writes(region: Region, reader: Reader, text: str) -> Iterator[str]:
     if _STATIC.search(text):  # which tensors are marked is not followed
         return
     place = f"line {region.line}" if region.path == reader.project.main.path else f"{region.path}:{region.line}"
-    for (path, line, _), written in reader.machine.inputs_written.items():
+    static = _static(reader)
+    for (path, line, _), (written, storages) in reader.machine.inputs_written.items():
+        if storages & static:
+            continue
         yield (
-            f"{path}:{line}: {LEFT_OUT} what it compiles in {place} without a CUDA graph: {written} writes to an "
-            "argument (mutated inputs), unless a compiled function gave that; return the result, or write to a buffer of a module"
+            f"{path}:{line}: {LEFT_OUT} what it compiles in {place} without a CUDA graph: {written} writes to a "
+            "tensor that is made outside (mutated inputs), unless a compiled function gave it; return the result, or write to a "
+            "buffer of a module"
         )
+
+
+def _static(reader: Reader) -> set[int]:
+    """Return the memory of parameters and buffers, which torch.compile takes as it lies."""
+    machine = reader.machine
+    made: list[Value] = [instance for instances in machine.instances.values() for instance in instances]
+    holders = [*made, *(value for module in reader.project.modules() for value in module.scope.slots.values())]
+    tensors = [tensor for holder in holders for tensor in machine.library.tensors_of(machine, holder)]
+    return {memory for tensor in tensors if tensor.parameter for memory in tensor.storages}

@@ -75,7 +75,8 @@ class Memory(Reports):
         # Since the run began
         self.dirty: dict[Slot, Change] = {}
         self.mutated: set[int] = set()  # CPU memory that captured code changes in place, at every call
-        self.inputs_written: dict[Site, str] = {}  # where captured code writes to its arguments, and the code that does
+        # Where captured code writes to tensors that it has not made: the code that does, and their memory
+        self.inputs_written: dict[Site, tuple[str, frozenset[int]]] = {}
         self.bound_at: dict[Slot, Site] = {}  # where a script last bound a slot to a tensor
         self.fresh_state: dict[Slot, tuple[frozenset[int], Site]] = {}  # tensors put where nothing was before
         self.firsts: dict[Slot, tuple[frozenset[int], Site]] = {}  # those of the first round of a capture

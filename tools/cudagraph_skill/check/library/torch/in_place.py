@@ -44,10 +44,11 @@ def update(machine: Machine, tensor: Tensor, args: Args, node: ast.AST, full: st
 
 
 def note_write(machine: Machine, tensor: Tensor, node: ast.AST) -> None:
-    """Note that GPU memory is written in place, and where that is an argument of the captured code."""
+    """Note that GPU memory is written in place, and where captured code has not made it."""
     machine.fill(tensor.storages)
-    if machine.inside and tensor.storages & machine.torch.inputs and not tensor.parameter:
-        machine.inputs_written.setdefault(machine.site(node), quoted(node))
+    given = min(tensor.storages) < machine.torch.mark or tensor.storages & machine.torch.inputs
+    if machine.inside and given and not tensor.parameter:
+        machine.inputs_written.setdefault(machine.site(node), (quoted(node), tensor.storages))
 
 
 def _update_on_gpu(machine: Machine, tensor: Tensor, node: ast.AST, name: str) -> None:
