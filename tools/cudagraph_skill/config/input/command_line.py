@@ -9,7 +9,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cudagraph_skill.config.input import overrides, shell
-from cudagraph_skill.config.input.document import LARGEST
 from cudagraph_skill.config.input.unknown import sorted_out
 from cudagraph_skill.config.options import FLAGS, Flag
 from cudagraph_skill.config.settings import Form, Reading, Setting, Span, Unread, Way
@@ -24,6 +23,7 @@ _PRINTING = ("echo", "printf", "grep", "sed", "awk", "cat", "tee", "logger")  # 
 _OF_PROFILERS = ("--cuda-graph-trace",)  # of nsys, which may stand before the program
 _OF_TOOLS = re.compile(r"\b(activate|conda|mamba|modules?|profile|bashrc|setvars|nvm)\b|~/\.")  # scripts that set up a shell
 _OFF = ("false", "no", "off", "0", "none", "null")
+_LARGEST = 1_000_000  # bytes of a file that is sourced
 _MOST_WAYS = 256  # through the conditions of a script
 _MOST_STEPS = 200_000  # statements that are followed for all ways together
 
@@ -68,7 +68,7 @@ def _beside(folder: Path | None, name: str) -> str | None:
         return None
     try:
         file = (folder / name).resolve()
-        if not file.is_relative_to(folder.resolve()) or not file.is_file() or file.stat().st_size > LARGEST:
+        if not file.is_relative_to(folder.resolve()) or not file.is_file() or file.stat().st_size > _LARGEST:
             return None
         return file.read_text(encoding="utf-8")
     except (OSError, ValueError):
