@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = [task for task in map(suite.task, suite.names()) if task.hands_in == suite.PROGRAM]
 _STEPS = {"early_stop": 9, "decode": 2}
+_SEEDS = {"decode": 3001}  # with 3000 all tokens of the first step stay, and how far the rest is off depends on the processor
 _QUICK = ("gnn", "stale_capture")  # with ten seeds each
 
 
@@ -310,7 +311,7 @@ _IMPORTS = "import torch\nfrom torch import nn\nimport program\n"
 @pytest.mark.usefixtures("_children")
 @pytest.mark.parametrize("task", PROGRAMS, ids=lambda task: task.name)
 def test_a_mistake_with_a_small_effect_is_far_outside_of_the_allowance(task: suite.Task, tmp_path: Path) -> None:
-    program = submitted.Program(task, 3000, _STEPS.get(task.name, 10))
+    program = submitted.Program(task, _SEEDS.get(task.name, 3000), _STEPS.get(task.name, 10))
     used = {}
     for number, (what, text) in enumerate(MISTAKES[task.name].items()):
         found = grading.parity(program.runs, program.results({suite.PROGRAM: _IMPORTS + text}, tmp_path / str(number)))
