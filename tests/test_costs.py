@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed; CI has it and fails
 import torch
 from cudagraph_skill import cli
 from cudagraph_skill.capture import cost, session
-from cudagraph_skill.capture.guest import calibration, checks, costs, load, nodes, tensors, timing, work
+from cudagraph_skill.capture.guest import calibration, costs, load, tensors, work
 from cudagraph_skill.capture.request import Request
 from cudagraph_skill.check.output import Reader
 from cudagraph_skill.decide import call, call_output
@@ -215,33 +214,6 @@ def test_a_graph_is_never_predicted_to_be_slower_than_eager() -> None:
 def test_a_capture_pays_after_so_many_calls() -> None:
     assert cost.of_result(GIVEN).break_even == 7  # 5 ms at 0.8 ms a call
     assert cost.of_result({**GIVEN, "graph": TIMES}).break_even is None
-
-
-def test_memory_of_a_graph_is_counted_from_after_what_a_capture_gives_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    cached, held = 300, [0]
-
-    def give_back() -> None:
-        held[0] -= held[0] and cached
-
-    def warm_up(_: object) -> int:
-        held[0] += cached
-        return 3
-
-    def capture(*_: object) -> Any:
-        torch.cuda.empty_cache()  # as torch.cuda.graph does
-        held[0] += 100
-        return SimpleNamespace(graph=None, error=None)
-
-    times = timing.Times(1.0, 1.0, 1.0)
-    monkeypatch.setattr(torch.cuda, "empty_cache", give_back)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1000 - held[0], 1000))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(costs, "_warmed_up", warm_up)
-    monkeypatch.setattr(checks, "capture", capture)
-    monkeypatch.setattr(nodes, "ready", lambda _: None)
-    monkeypatch.setattr(timing, "in_turns", lambda ways: dict.fromkeys(ways, times))
-    subject = load.Subject(float, lambda: ((), {}), None, [], None, "f")
-    assert costs._replayed(subject)["memory"] == 100
 
 
 # The decision

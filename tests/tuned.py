@@ -124,7 +124,7 @@ def _tune(folder: str | Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def _answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """Return the JSON that was printed: the last line that is an object, after what the program printed."""
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [line for line in done.stdout.replace(f"{HERE.parent}/", "").splitlines() if line.startswith("{")]
     return dict(json.loads(lines[-1])) if lines else {}
 
 

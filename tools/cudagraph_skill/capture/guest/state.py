@@ -433,9 +433,11 @@ def _host_copy(there: torch.Tensor) -> torch.Tensor:
         return there.cpu()
     threads = torch.get_num_threads()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    copy = torch.empty_like(there, device="cpu")
-    copy.untyped_storage().fill_(0)
-    torch.set_num_threads(threads)
+    try:
+        copy = torch.empty_like(there, device="cpu")
+        copy.untyped_storage().fill_(0)
+    finally:
+        torch.set_num_threads(threads)
     return copy.copy_(there)
 
 

@@ -73,7 +73,7 @@ def explain(source: Source, observations: Observations, report: Any) -> tuple[li
     report.progress("trying each operation under capture")
     probed = _tried(lambda: _probed(source, observations), notes, "trying each operation")
     waited = [_of(wait, _WAITS) for wait in observations.captured.waits]  # some of them in C++, past every dispatch mode
-    if any(_LIBRARIES.search(cause.error) for cause in causes):
+    if report.any("whether a library was not set up", any(_LIBRARIES.search(cause.error) for cause in causes)):
         notes += _other_paths(source, observations)
     return (_unique([*causes, *probed, *waited]), notes) if causes else ([], [])
 
